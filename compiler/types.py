@@ -63,7 +63,7 @@ def size(shape: tuple[Dim, ...], rows: int = 1, wanted: int = 1) -> int:
 
 
 def nbytes(type_: Type, rows: int = 1, wanted: int = 1) -> int:
-    """Bytes of a value as its elements are stored; weight formats by block, quantized activations with scales and sums."""
+    """Bytes of a value as stored: weight formats by block, activations with scales and sums."""
     count = size(type_.shape, rows, wanted)
     match type_.dtype:
         case "q8":
@@ -87,7 +87,7 @@ def nbytes(type_: Type, rows: int = 1, wanted: int = 1) -> int:
 
 
 def broadcast(a: Type, b: Type) -> tuple[Dim, ...] | None:
-    """The shape of an elementwise result: axes missing on the left or declared 1 stretch; None where shapes disagree."""
+    """An elementwise shape: axes missing on the left or declared 1 stretch; None on disagreement."""
     rank = max(a.rank, b.rank)
     left = (1,) * (rank - a.rank) + a.shape
     right = (1,) * (rank - b.rank) + b.shape
