@@ -15,11 +15,11 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from compiler.types import GROUP
+
 Bytes = NDArray[np.uint8]
 Levels = NDArray[np.int8]
 Floats = NDArray[np.float32]
-
-GROUP = 32  # activations are quantized, and quantized weights scaled, per 32 along K
 
 
 @dataclass(frozen=True)

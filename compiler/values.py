@@ -14,7 +14,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.formats import F16, F32, GROUP, Bytes, Floats, Format, Levels, dequantize
+from compiler.formats import F16, F32, Bytes, Floats, Format, Levels, dequantize
 
 Ints = NDArray[np.int32]
 T = TypeVar("T")
@@ -79,7 +79,7 @@ class Weight:
         return dequantize(self.format, self.rows).reshape(self.shape)
 
     def gather(self, index: NDArray[np.integer]) -> Floats:
-        """The entries `index` of the outermost axis (an embedding's rows): f32[*index, *shape[1:]]."""
+        """The entries `index` of the outermost axis, as f32[*index.shape, *shape[1:]]."""
         each = prod(self.shape[1:-1])
         entries = self.rows.reshape(self.shape[0], each, -1)[index.reshape(-1)]
         picked = dequantize(self.format, entries.reshape(index.size * each, -1))
@@ -136,7 +136,7 @@ class Cache:
             self._room(seq, pos + 1)[pos] = values[t]
 
     def keys(self, seq: int) -> NDArray[np.floating]:
-        """What sequence `seq` holds: a view [length, KV, HD] in the stored type (length 0: nothing)."""
+        """What sequence `seq` holds: a view [length, KV, HD] in the stored type."""
         if seq not in self._stored:
             return np.zeros((0, *self.entry), self._dtype)
         return self._stored[seq][: self._length[seq]]
@@ -171,4 +171,3 @@ class Cache:
 
 
 Value = NDArray[np.floating] | NDArray[np.integer] | Quantized | Weight | Rows | Cache
-__all__ = ["GROUP", "Cache", "Quantized", "Rows", "Value", "Weight", "weight_of"]
