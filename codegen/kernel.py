@@ -1,0 +1,89 @@
+"""What a kernel provider hands to the plan: a kernel as data, and how one node launches it.
+
+A provider is a file `codegen/kernels/<op>.py` (or `<function kind>.py` with `_` for `-`) with one function
+`plan(node, context) -> Launch`. It checks every limit and refuses by `Refusal`, naming op and limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from compiler.graph import Value
+from compiler.target import Options, Target
+
+
+class Refusal(Exception):
+    """A node that this target cannot compute, with the reason; the plan lists them all at once."""
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter of the emitted kernel: its C++ type and its name."""
+
+    ctype: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One emitted `__global__` function, rendered once from its template however often it is launched.
+
+    template: a file under codegen/templates/kernels; base: what it computes, the name that the plan makes unique;
+    templates: C++ template parameters ("int N", "class W"); params: in order; fields: what the template needs beside,
+    hashable; sizes are template arguments, so that one text serves several shapes.
+    """
+
+    template: str
+    base: str
+    templates: tuple[str, ...]
+    params: tuple[Param, ...]
+    fields: tuple[tuple[str, object], ...] = ()
+
+
+@dataclass(frozen=True)
+class Arg:
+    """One argument of a launch.
+
+    kind: "value" (an activation: a read or a written buffer), "weight", "cache", "rows" (the Step table).
+    """
+
+    kind: str
+    value: Value
+    writes: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Blocks of a launch as expressions that are both C++ and Python: `rows`, `wanted` (the bucket's counts), ceil_div."""
+
+    x: str
+    y: str = "1"
+    z: str = "1"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a node's kernel.
+
+    arguments: C++ template arguments, as text; `ROWS` or `WANTED` stand for the form's row group (1, 4 or 8).
+    grid, threads, shared (bytes; an expression, may use ROWS/WANTED): the launch shape.
+    in_place: operand values whose buffer a result of the same size may take over (each element is read by the thread
+    that writes it, before it writes).
+    """
+
+    kernel: Kernel
+    arguments: tuple[str, ...]
+    args: tuple[Arg, ...]
+    grid: Grid
+    threads: str
+    shared: str = "0"
+    in_place: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a provider may look at."""
+
+    target: Target
+    options: Options
+    names: dict[Value, str] = field(default_factory=dict[Value, str])
