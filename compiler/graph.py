@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from compiler.diagnostics import Span
-from compiler.types import Type
+from compiler.types import CACHES, Type
 
 Attr = int | float | str | tuple[float, ...]
 Attrs = tuple[tuple[str, "Attr | Function"], ...]
@@ -182,8 +182,32 @@ class Graph:
         return print_graph(self)
 
 
-def _sort(roots: Iterable[Value], rank: Callable[[Node], float]) -> tuple[Node, ...]:
-    """Kahn's order with the lowest rank first; ties go to the node reached first."""
+def consumers(nodes: Iterable[Node]) -> dict[Value, list[Node]]:
+    """Who writes over each cache version: the readers whose results hold a cache again."""
+    table: dict[Value, list[Node]] = {}
+    for n in nodes:
+        if any(t.dtype in CACHES for t in n.types):
+            for operand in dict.fromkeys(n.operands):
+                if operand.type.dtype in CACHES:
+                    table.setdefault(operand, []).append(n)
+    return table
+
+
+def hazards(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
+    """What comes before a node besides its operands: other readers of a cache version that it writes over."""
+    nodes = tuple(nodes)
+    writers = consumers(nodes)
+    table: dict[Node, list[Node]] = {}
+    for reader in nodes if writers else ():
+        for operand in dict.fromkeys(reader.operands):
+            over = writers.get(operand, [])
+            for writer in over if reader not in over else ():
+                table.setdefault(writer, []).append(reader)
+    return table
+
+
+def _reachable(roots: Iterable[Value]) -> dict[Node, int]:
+    """All nodes under the roots and the order in which a walk meets them, readers first."""
     seen: dict[Node, int] = {}
     stack = [v.node for v in reversed(tuple(roots))]
     while stack:
@@ -191,11 +215,30 @@ def _sort(roots: Iterable[Value], rank: Callable[[Node], float]) -> tuple[Node, 
         if n not in seen:
             seen[n] = len(seen)
             stack.extend(v.node for v in reversed(n.operands))
-    waiting = {n: len({v.node for v in n.operands}) for n in seen}
+    return seen
+
+
+def _sort(roots: Iterable[Value], rank: Callable[[Node], float]) -> tuple[Node, ...]:
+    """Kahn's order with the lowest rank first; ties go to the node reached first.
+
+    Readers of a cache version come before the node that writes over it; where they cannot, that is
+    left to the verifier to say.
+    """
+    seen = _reachable(roots)
+    order = _kahn(seen, hazards(seen), rank)
+    return order if len(order) == len(seen) else _kahn(seen, {}, rank)
+
+
+def _kahn(
+    seen: Mapping[Node, int], later: Mapping[Node, list[Node]], rank: Callable[[Node], float]
+) -> tuple[Node, ...]:
+    waiting: dict[Node, int] = {}
     readers: dict[Node, list[Node]] = {n: [] for n in seen}
     for n in seen:
-        for operand in {v.node for v in n.operands}:
-            readers[operand].append(n)
+        before = {v.node for v in n.operands} | set(later.get(n, ()))
+        waiting[n] = len(before)
+        for other in before:
+            readers[other].append(n)
     ready = [(rank(n), seen[n], n) for n, count in waiting.items() if count == 0]
     heapq.heapify(ready)
     order: list[Node] = []
