@@ -1,0 +1,164 @@
+// What a GPU and its runtime offer, under names that nvcc, NVRTC and g++ (with runtime/host) all compile. Items stand between blank lines.
+
+// The block's shared memory, launched with at least sizeof(T) bytes.
+template <class T> __device__ __forceinline__ T& shared() {
+#ifdef __CUDACC__
+    extern __shared__ __align__(128) unsigned char shared_bytes[];
+    return *reinterpret_cast<T*>(shared_bytes);
+#else
+    return monocu_host::shared_memory<T>();
+#endif
+}
+
+// Before a loop of constant length.
+#ifdef __CUDACC__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+// 16 bytes of global memory that nobody writes meanwhile and nobody reads again soon: weights.
+__device__ __forceinline__ int4 load_stream(const int4* at) {
+#ifdef __CUDA_ARCH__
+    int4 v;
+    asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.s32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(at));
+    return v;
+#else
+    return *at;
+#endif
+}
+
+// sum + the four products of signed bytes of a and b.
+__device__ __forceinline__ int dp4a(int a, int b, int sum) {
+#if defined(__CUDA_ARCH__) || !defined(__CUDACC__)
+    return __dp4a(a, b, sum);
+#else
+    return sum;
+#endif
+}
+
+// sum + the sixteen products of signed bytes of a and b.
+__device__ __forceinline__ int dot16(int4 a, int4 b, int sum) {
+#ifdef __CUDACC__
+    sum = __dp4a(a.x, b.x, sum);
+    sum = __dp4a(a.y, b.y, sum);
+    sum = __dp4a(a.z, b.z, sum);
+    return __dp4a(a.w, b.w, sum);
+#else
+    return monocu_host::dot16(a, b, sum);
+#endif
+}
+
+// Waits for the launches before this one: before any write and any read of what they wrote, by every block.
+__device__ __forceinline__ void grid_dependency_wait() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Lets the next launch start early; what it may do before its grid_dependency_wait is up to it.
+__device__ __forceinline__ void grid_dependency_trigger() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// Returns when *flag >= value; what was written before the flag was is visible then.
+__device__ __forceinline__ void wait_until(const unsigned* flag, unsigned value) {
+#ifdef __CUDA_ARCH__
+    unsigned seen;
+    do {
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+    } while (seen < value);
+#elif !defined(__CUDACC__)
+    monocu_host::wait_until(flag, value);
+#endif
+}
+
+// Bits of an f16 and its value: exact one way, to nearest even the other.
+__device__ __forceinline__ float half_to_float(unsigned short bits) {
+#ifdef __CUDA_ARCH__
+    float v;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));
+    return v;
+#elif !defined(__CUDACC__)
+    return monocu_host::half_to_float(bits);
+#else
+    return 0.0f;
+#endif
+}
+
+__device__ __forceinline__ unsigned short float_to_half(float v) {
+#ifdef __CUDA_ARCH__
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
+    return bits;
+#elif !defined(__CUDACC__)
+    return monocu_host::float_to_half(v);
+#else
+    return 0;
+#endif
+}
+
+#ifndef __CUDACC_RTC__
+#include <cstdio>
+#include <cstdlib>
+// Ends the program with status 4, saying what failed, where a CUDA call did.
+inline void check(cudaError_t error, const char* what) {
+    if (error == cudaSuccess) return;
+    fprintf(stderr, "error: %s: %s\n", what, cudaGetErrorString(error));
+    exit(4);
+}
+#endif
+
+struct Shape {
+    dim3 grid;
+    dim3 block;
+    size_t shared;
+};
+
+#ifndef __CUDACC_RTC__
+// Starts a kernel that may overlap the end of the launch before it (see grid_dependency_wait).
+template <class... P, class... A> void launch(cudaStream_t stream, void (*kernel)(P...), Shape shape, A... args) {
+    cudaLaunchAttribute overlap[1] = {};
+    overlap[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap[0].val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = shape.grid;
+    config.blockDim = shape.block;
+    config.dynamicSmemBytes = shape.shared;
+    config.stream = stream;
+    config.attrs = overlap;
+    config.numAttrs = 1;
+    cudaError_t error = cudaSuccess;
+    if (shape.shared > 48 * 1024) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shape.shared));
+    if (error == cudaSuccess) error = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
+    if (error == cudaSuccess) return;
+    const char* name = "a kernel";
+    cudaFuncGetName(&name, reinterpret_cast<const void*>(kernel));
+    check(error, name);
+}
+#endif
+
+__global__ void arithmetic_probe(float a, float b, float c, float tiny, float* out) {
+    out[0] = a * b + c;
+    out[1] = fmaf(a, b, c);
+    out[2] = tiny * 0.5f;
+}
+
+#ifndef __CUDACC_RTC__
+// Refuses a build whose compiler contracts a * b + c or flushes denormals: its bits would not be the program's.
+inline void verify_arithmetic(cudaStream_t stream) {
+    float* out;
+    float got[3];
+    check(cudaMalloc(&out, sizeof got), "cudaMalloc");
+    // (1 + 2^-12)^2 - (1 + 2^-11): 0 rounded twice, 2^-24 rounded once.
+    launch(stream, arithmetic_probe, Shape{dim3(1), dim3(1), 0}, 0x1.001p0f, 0x1.001p0f, -0x1.002p0f, 0x1p-126f, out);
+    check(cudaMemcpyAsync(got, out, sizeof got, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
+    check(cudaStreamSynchronize(stream), "arithmetic_probe");
+    check(cudaFree(out), "cudaFree");
+    if (got[0] == 0.0f && got[1] == 0x1p-24f && got[2] == 0x1p-127f) return;
+    fprintf(stderr, "error: this build changes the arithmetic: build with -fmad=false (nvcc) or -ffp-contract=off (g++), without fast math\n");
+    exit(4);
+}
+#endif

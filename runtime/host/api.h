@@ -1,0 +1,187 @@
+// The CUDA runtime API's subset that a driver uses: errors, memory, streams, events, the device. Semantics are CUDA's,
+// with work done at once, in order, where CUDA would queue it. Fresh memory is poisoned.
+#pragma once
+
+enum cudaError_t {
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInvalidConfiguration = 9,
+    cudaErrorInvalidMemcpyDirection = 21,
+    cudaErrorInvalidDeviceFunction = 98,
+    cudaErrorInvalidDevice = 101,
+    cudaErrorInvalidResourceHandle = 400,
+    cudaErrorNotReady = 600,
+    cudaErrorStreamCaptureUnsupported = 900,
+    cudaErrorStreamCaptureInvalidated = 901,
+};
+enum cudaMemcpyKind {
+    cudaMemcpyHostToHost,
+    cudaMemcpyHostToDevice,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice,
+    cudaMemcpyDefault,
+};
+enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
+enum { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
+enum { cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2, cudaHostAllocWriteCombined = 4 };
+
+inline const char* cudaGetErrorString(cudaError_t error) {
+    switch (error) {
+        case cudaSuccess: return "no error";
+        case cudaErrorInvalidValue: return "invalid argument";
+        case cudaErrorMemoryAllocation: return "out of memory";
+        case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+        case cudaErrorInvalidMemcpyDirection: return "invalid copy direction for memcpy";
+        case cudaErrorInvalidDeviceFunction: return "invalid device function";
+        case cudaErrorInvalidDevice: return "invalid device ordinal";
+        case cudaErrorInvalidResourceHandle: return "invalid resource handle";
+        case cudaErrorNotReady: return "device not ready";
+        case cudaErrorStreamCaptureUnsupported: return "operation not permitted when stream is capturing";
+        case cudaErrorStreamCaptureInvalidated: return "operation failed due to a previous error during capture";
+    }
+    return "unrecognized error code";
+}
+
+namespace monocu_host {
+
+inline thread_local cudaError_t last_error = cudaSuccess;
+
+// Keeps an error for cudaGetLastError, as the runtime does.
+inline cudaError_t report(cudaError_t error) {
+    if (error != cudaSuccess) last_error = error;
+    return error;
+}
+
+using Closure = std::function<void()>;
+// Recorded work, in order: what a graph replays.
+struct Graph {
+    std::vector<Closure> nodes;
+};
+struct Stream {
+    Graph* capture = nullptr;  // where calls are recorded instead of done
+};
+struct Event {
+    std::chrono::steady_clock::time_point time;
+    bool recorded = false;
+};
+
+// Streams that capture. While there is one, calls that CUDA forbids then are refused here too.
+inline std::atomic<int> captures{0};
+inline bool capturing() { return captures.load() > 0; }
+
+inline cudaError_t enqueue(Stream* stream, Closure work) {
+    if (stream && stream->capture) {
+        stream->capture->nodes.push_back(std::move(work));
+    } else if (!stream && capturing()) {
+        return report(cudaErrorStreamCaptureUnsupported);  // the legacy stream waits for all others
+    } else {
+        work();
+    }
+    return cudaSuccess;
+}
+
+inline cudaError_t allocate(void** out, size_t bytes) {
+    if (capturing()) return report(cudaErrorStreamCaptureUnsupported);
+    if (!out) return report(cudaErrorInvalidValue);
+    *out = nullptr;
+    if (!bytes) return cudaSuccess;
+    void* memory = nullptr;
+    if (bytes > SIZE_MAX / 2 || posix_memalign(&memory, 256, bytes)) return report(cudaErrorMemoryAllocation);
+    fill_poison(memory, bytes);
+    *out = memory;
+    return cudaSuccess;
+}
+
+inline size_t memory_info(const char* key) {
+    size_t kib = 0;
+    char line[128];
+    FILE* file = fopen("/proc/meminfo", "r");
+    if (!file) return 0;
+    while (fgets(line, sizeof line, file))
+        if (!strncmp(line, key, strlen(key))) kib = strtoull(line + strlen(key), nullptr, 10);
+    fclose(file);
+    return kib * 1024;
+}
+
+}  // namespace monocu_host
+
+using cudaStream_t = monocu_host::Stream*;
+using cudaEvent_t = monocu_host::Event*;
+
+inline cudaError_t cudaGetLastError() { return std::exchange(monocu_host::last_error, cudaSuccess); }
+inline cudaError_t cudaPeekAtLastError() { return monocu_host::last_error; }
+
+template <class T>
+inline cudaError_t cudaMalloc(T** out, size_t bytes) {
+    return monocu_host::allocate(reinterpret_cast<void**>(out), bytes);
+}
+template <class T>
+inline cudaError_t cudaMallocHost(T** out, size_t bytes) {
+    return monocu_host::allocate(reinterpret_cast<void**>(out), bytes);
+}
+template <class T>
+inline cudaError_t cudaHostAlloc(T** out, size_t bytes, unsigned) {
+    return monocu_host::allocate(reinterpret_cast<void**>(out), bytes);
+}
+inline cudaError_t cudaFree(void* memory) {
+    if (monocu_host::capturing()) return monocu_host::report(cudaErrorStreamCaptureUnsupported);
+    free(memory);
+    return cudaSuccess;
+}
+inline cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
+
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
+    if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return monocu_host::report(cudaErrorInvalidMemcpyDirection);
+    if (bytes && (!to || !from)) return monocu_host::report(cudaErrorInvalidValue);
+    return monocu_host::enqueue(stream, [=] { if (bytes) memcpy(to, from, bytes); });
+}
+inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+    return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+}
+inline cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream = nullptr) {
+    if (bytes && !to) return monocu_host::report(cudaErrorInvalidValue);
+    return monocu_host::enqueue(stream, [=] { if (bytes) memset(to, value, bytes); });
+}
+inline cudaError_t cudaMemset(void* to, int value, size_t bytes) { return cudaMemsetAsync(to, value, bytes, nullptr); }
+
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* out, unsigned) {
+    *out = new monocu_host::Stream;
+    return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreate(cudaStream_t* out) { return cudaStreamCreateWithFlags(out, cudaStreamDefault); }
+inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    if (!stream) return monocu_host::report(cudaErrorInvalidResourceHandle);
+    delete stream;
+    return cudaSuccess;
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
+    return monocu_host::capturing() ? monocu_host::report(cudaErrorStreamCaptureUnsupported) : cudaSuccess;
+}
+inline cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+inline cudaError_t cudaDeviceSynchronize() { return cudaStreamSynchronize(nullptr); }
+
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* out, unsigned) {
+    *out = new monocu_host::Event;
+    return cudaSuccess;
+}
+inline cudaError_t cudaEventCreate(cudaEvent_t* out) { return cudaEventCreateWithFlags(out, cudaEventDefault); }
+inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete event;
+    return cudaSuccess;
+}
+inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr) {
+    if (!event) return monocu_host::report(cudaErrorInvalidResourceHandle);
+    return monocu_host::enqueue(stream, [=] {
+        event->time = std::chrono::steady_clock::now();
+        event->recorded = true;
+    });
+}
+inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) { return cudaSuccess; }
+inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+    if (!start->recorded || !end->recorded) return monocu_host::report(cudaErrorInvalidResourceHandle);
+    *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
+    return cudaSuccess;
+}

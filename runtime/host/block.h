@@ -1,0 +1,164 @@
+// One block's threads: which may run, which wait where, and how a barrier or a warp collective lets them go on.
+// All of it runs on one CPU thread; nothing here is shared between CPU threads.
+#pragma once
+
+inline __thread uint3 threadIdx;
+inline __thread uint3 blockIdx;
+inline __thread uint3 blockDim;
+inline __thread uint3 gridDim;
+constexpr int warpSize = 32;
+
+namespace monocu_host {
+
+constexpr unsigned WARP = 32;
+constexpr unsigned MAX_THREADS = 1024;
+constexpr unsigned MAX_WARPS = MAX_THREADS / WARP;
+
+// What a thread waits for. A block barrier's kinds differ by their result, a warp collective's by theirs.
+enum class Wait : uint8_t { BARRIER, BARRIER_COUNT, BARRIER_AND, BARRIER_OR, WARP_SYNC, WARP_SHUFFLE, WARP_BALLOT };
+
+inline const char* wait_name(Wait kind) {
+    constexpr const char* NAMES[] = {"__syncthreads",    "__syncthreads_count", "__syncthreads_and", "__syncthreads_or",
+                                     "__syncwarp",       "a shuffle",           "a vote"};
+    return NAMES[static_cast<int>(kind)];
+}
+
+struct Launch {
+    void (*run)(const void* arguments);  // the kernel, for the thread that threadIdx and blockIdx name
+    const void* arguments;
+    const void* kernel;
+    uint3 grid, block;
+    size_t shared;
+    unsigned threads;
+    uint64_t blocks;
+    uint64_t stride, offset;  // block number i is run as (i * stride + offset) % blocks
+    std::atomic<uint64_t> next{0};
+};
+
+// A bit mask is by lane. Every lane is in one of: fresh, ready, waiting, at_barrier, spinning, ended, or runs.
+struct Warp {
+    uint32_t lanes;  // the lanes that exist
+    uint32_t fresh, ready, waiting, at_barrier, spinning, ended;
+    Wait kind[WARP];
+    uint8_t source[WARP];   // of a shuffle: the lane whose value this one asks for
+    uint32_t group[WARP];   // the collective's mask
+    uint64_t post[WARP];
+    uint64_t result[WARP];
+    Fiber* fiber[WARP];     // of lanes that wait or are ready
+};
+
+struct Block {
+    const Launch* launch = nullptr;
+    uint3 index = {};
+    uint32_t runnable = 0;  // warps with fresh or ready lanes
+    unsigned warps = 0, live = 0, arrived = 0, spinning = 0;
+    unsigned warp = 0, lane = 0;  // of the thread that runs
+    Wait barrier = Wait::BARRIER;
+    unsigned votes = 0, outcome = 0;  // of a barrier that counts: so far; of the last one
+    uint32_t random = 0;              // the order's state; 0: in order
+    char* shared = nullptr;
+    size_t shared_bytes = 0;
+    Warp warp_at[MAX_WARPS];
+};
+
+inline __thread Block* block = nullptr;
+
+// The first set bit, counted from the bottom, or from a random bit where the order is shuffled.
+inline unsigned choose(uint32_t mask, uint32_t& random) {
+    if (!random) return __builtin_ctz(mask);
+    random ^= random << 13;
+    random ^= random >> 17;
+    random ^= random << 5;
+    unsigned turn = random >> 27;
+    uint32_t turned = mask >> turn | mask << (-turn & 31);
+    return (__builtin_ctz(turned) + turn) & 31;
+}
+
+inline std::string kernel_name(const void* kernel) {
+    Dl_info info;
+    if (!dladdr(kernel, &info) || !info.dli_sname) return "(a kernel without a symbol; link with -rdynamic)";
+    int status = 0;
+    char* plain = abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status);
+    std::string name = plain ? plain : info.dli_sname;
+    free(plain);
+    return name;
+}
+
+// Ends the process over a fault of the block that runs.
+[[noreturn]] inline void fail_block(const std::string& what) {
+    const uint3 at = block->index;
+    fail(("kernel " + kernel_name(block->launch->kernel) + ", block (" + std::to_string(at.x) + ", " + std::to_string(at.y) +
+          ", " + std::to_string(at.z) + "): " + what).c_str());
+}
+
+// No thread can run and some have not ended: counts them by what they wait for.
+[[noreturn]] inline void fail_deadlock() {
+    unsigned count[7] = {}, ended = 0;
+    for (unsigned w = 0; w < block->warps; w++) {
+        const Warp& warp = block->warp_at[w];
+        ended += __builtin_popcount(warp.ended);
+        for (uint32_t left = warp.waiting | warp.at_barrier; left; left &= left - 1)
+            count[static_cast<int>(warp.kind[__builtin_ctz(left)])]++;
+    }
+    std::string what = "deadlock:";
+    for (int kind = 0; kind < 7; kind++)
+        if (count[kind]) what += " " + std::to_string(count[kind]) + " threads at " + wait_name(static_cast<Wait>(kind)) + ",";
+    fail_block(what + " " + std::to_string(ended) + " ended");
+}
+
+inline void start_block(Block& b, const Launch& launch, uint3 index, uint32_t random) {
+    b.launch = &launch;
+    b.index = index;
+    b.warps = (launch.threads + WARP - 1) / WARP;
+    b.live = launch.threads;
+    b.arrived = b.spinning = 0;
+    b.random = random;
+    b.runnable = b.warps == 32 ? ~0u : (1u << b.warps) - 1;
+    for (unsigned w = 0; w < b.warps; w++) {
+        Warp& warp = b.warp_at[w];
+        unsigned lanes = std::min(WARP, launch.threads - w * WARP);
+        warp.lanes = warp.fresh = lanes == 32 ? ~0u : (1u << lanes) - 1;
+        warp.ready = warp.waiting = warp.at_barrier = warp.spinning = warp.ended = 0;
+    }
+}
+
+// Makes some lanes of a warp ready.
+inline void wake(Block& b, unsigned w, uint32_t lanes) {
+    b.warp_at[w].ready |= lanes;
+    if (lanes) b.runnable |= 1u << w;
+}
+
+// Every thread has arrived: all go on, the caller without being switched to.
+inline void release_barrier(Block& b) {
+    b.outcome = b.votes;
+    b.votes = b.arrived = 0;
+    for (unsigned w = 0; w < b.warps; w++) {
+        uint32_t lanes = b.warp_at[w].at_barrier;
+        b.warp_at[w].at_barrier = 0;
+        wake(b, w, lanes);
+    }
+}
+
+// The last lane of a collective has arrived: computes every lane's result and lets the others go on.
+inline void release_group(Block& b, Warp& warp, uint32_t group) {
+    const Wait kind = warp.kind[b.lane];
+    uint64_t ballot = 0;
+    for (uint32_t left = group; left; left &= left - 1) {
+        unsigned lane = __builtin_ctz(left);
+        if (warp.group[lane] != group || warp.kind[lane] != kind)
+            fail_block(std::string("lanes of one warp meet in different collectives: ") + wait_name(warp.kind[lane]) + " and " +
+                       wait_name(kind) + ", or the same with different masks");
+        ballot |= (warp.post[lane] & 1) << lane;
+    }
+    if (kind == Wait::WARP_SHUFFLE)
+        for (uint32_t left = group; left; left &= left - 1) {
+            unsigned lane = __builtin_ctz(left);
+            warp.result[lane] = warp.post[warp.source[lane]];
+        }
+    if (kind == Wait::WARP_BALLOT)
+        for (uint32_t left = group; left; left &= left - 1) warp.result[__builtin_ctz(left)] = ballot;
+    warp.waiting &= ~group;
+    wake(b, b.warp, group & ~(1u << b.lane));
+}
+
+}  // namespace monocu_host
