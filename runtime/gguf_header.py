@@ -195,15 +195,15 @@ class Header:
         for index in range(count):
             try:
                 (length,) = _LENGTH.unpack_from(data, at)
-                at += 8
-                if length > min(MAX_STRING, size - at):
+                end = at + 8 + length
+                if length > MAX_STRING or end > size:
                     raise ValueError
-                out.append(data[at : at + length].decode())
+                out.append(data[at + 8 : end].decode())
             except (struct.error, ValueError):
-                self.at = at if size - at < 8 else at - 8
+                self.at = at
                 self.text(f"element {index} of {what}", MAX_STRING)
                 raise
-            at += length
+            at = end
         self.at = at
         return out
 

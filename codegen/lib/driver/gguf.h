@@ -1,6 +1,7 @@
 // An opened GGUF file: metadata and tensors as pointers into the mapping. gguf_open.h makes one.
 // Needs: cstdint cstring map string.
-static constexpr uint32_t GGUF_U32 = 4, GGUF_BOOL = 7, GGUF_STRING = 8, GGUF_ARRAY = 9;
+static constexpr uint32_t GGUF_U32 = 4, GGUF_I32 = 5, GGUF_BOOL = 7, GGUF_STRING = 8, GGUF_ARRAY = 9;
+static inline unsigned long long ull(uint64_t value) { return value; }  // what %llu takes
 struct GgufTensor {
     std::string name;
     uint32_t type;      // ggml's number

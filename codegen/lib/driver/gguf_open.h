@@ -39,7 +39,6 @@ static inline std::string gguf_shown(std::string_view bytes) {
     }
     return out + (bytes.size() > 60 ? "\"..." : "\"");
 }
-static inline unsigned long long ull(uint64_t value) { return value; }  // what %llu takes
 // A cursor over the header; every read is checked against the file's end first.
 struct GgufWalk {
     Gguf& file;

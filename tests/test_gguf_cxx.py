@@ -1,0 +1,149 @@
+"""The driver's C++ reader against the Python reader, under sanitizers: same verdict, words and
+tensor table on good files, on every bad one, on every truncation and on thousands of damaged ones."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from compiler.diagnostics import UserError
+from compiler.knobs import CXX
+from runtime.ggml import TENSOR_TYPES
+from runtime.gguf import Unsupported, open_checkpoint
+from tests.bad_checkpoints import ARCHITECTURE, GOOD, ROWS, File, tensor
+from tests.test_gguf import write_every_type
+
+ROOT = Path(__file__).parent.parent
+FLAGS = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"]
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+IDS = {name: kind for kind, (name, _, _) in TENSOR_TYPES.items()}
+
+
+@pytest.fixture(scope="session")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The reader's test program; a fault of memory or arithmetic ends it with a report."""
+    out = tmp_path_factory.mktemp("reader") / "reader"
+    include = ["-I", str(ROOT / "codegen/lib/driver")]
+    source = str(ROOT / "tests/cxx/gguf_main.cpp")
+    subprocess.run([CXX.value, *FLAGS, *SANITIZE, *include, source, "-o", str(out)], check=True)
+    return out
+
+
+def by_cxx(reader: Path, paths: list[Path]) -> list[str]:
+    """A verdict a file; an allocation of over 64 MB counts as a fault."""
+    env = {**os.environ, "ASAN_OPTIONS": "max_allocation_size_mb=64"}
+    done = subprocess.run(
+        [str(reader), "read", *map(str, paths)], capture_output=True, text=True, env=env, timeout=60
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout.split("--\n")[:-1]
+
+
+def by_python(path: Path) -> str:
+    """What the C++ program prints for this file, said by the Python reader."""
+    try:
+        checkpoint = open_checkpoint(path)
+    except UserError as error:
+        return f"fault {error.code} {error}\n"
+    lines = [f"ok {len(checkpoint.meta)} keys"]
+    for name, info in sorted(checkpoint.tensors.items()):
+        kind = IDS[info.format.name] if isinstance(info.format, Unsupported) else info.format.ggml
+        shape = ",".join(map(str, (*info.shape, 1, 1, 1)[:4]))
+        lines.append(f"{name} {kind} {shape} {info.offset} {info.nbytes}")
+    return "\n".join(lines) + "\n"
+
+
+def same(reader: Path, paths: list[Path]) -> list[str]:
+    """Both readers' common verdicts."""
+    verdicts = by_cxx(reader, paths)
+    assert verdicts == [by_python(path) for path in paths]
+    return verdicts
+
+
+def test_both_accept_good_files(reader: Path, tmp_path: Path) -> None:
+    paths = [tmp_path / f"every{alignment}.gguf" for alignment in (8, 32, 4096)]
+    for path, alignment in zip(paths, (8, 32, 4096), strict=True):
+        write_every_type(path, alignment)
+    for name, file in good_files().items():
+        paths.append(tmp_path / f"{name}.gguf")
+        paths[-1].write_bytes(file.bytes())
+    assert all(verdict.startswith("ok") for verdict in same(reader, paths))
+
+
+def good_files() -> dict[str, File]:
+    """Odd files that must be read: no key, no tensor, every type, version 2, longest names."""
+    types = [
+        File(
+            keys=(ARCHITECTURE,), tensors=(tensor("t", (block, 3), kind, 0),), data=bytes(3 * size)
+        )
+        for kind, (_, block, size) in TENSOR_TYPES.items()
+    ]
+    longest = tensor("n" * 127, (1, 1, 1, 1), 24, 0)
+    return {
+        "good": GOOD,
+        "version-2": File(version=struct.pack("<I", 2), tensors=(longest,), data=b"\0"),
+        "nothing": File(),
+        "keys-only": File(keys=GOOD.keys),
+        **{f"type-{index}": file for index, file in enumerate(types)},
+    }
+
+
+def test_both_refuse_the_table_with_the_same_words(reader: Path, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{row.name}.gguf" for row in ROWS]
+    for row, path in zip(ROWS, paths, strict=True):
+        row.put(path)
+    assert all(verdict.startswith("fault 3 ") for verdict in same(reader, paths))
+
+
+def test_both_refuse_every_truncation(reader: Path, tmp_path: Path) -> None:
+    whole = GOOD.bytes()
+    paths = [tmp_path / f"{size}.gguf" for size in range(len(whole))]
+    for size, path in enumerate(paths):
+        path.write_bytes(whole[:size])
+    assert all(verdict.startswith("fault 3 ") for verdict in same(reader, paths))
+
+
+AWKWARD = [0, 1, 2, 7, 8, 31, 32, 127, 128, 2**16, 2**31, 2**32 - 1, 2**40, 2**63, 2**64 - 1]
+
+
+def damaged(rng: random.Random, whole: bytes) -> bytes:
+    """The file with a few bytes changed, an awkward number written over it, or a part cut out."""
+    raw, at = bytearray(whole), rng.randrange(len(whole))
+    match rng.randrange(4):
+        case 0:
+            raw[at] ^= 1 << rng.randrange(8)
+        case 1:
+            for _ in range(rng.randrange(1, 5)):
+                raw[rng.randrange(len(raw))] = rng.randrange(256)
+        case 2:
+            width = rng.choice((4, 8))
+            value = rng.choice(AWKWARD) % (1 << 8 * width)
+            raw[at : at + width] = value.to_bytes(width, "little")
+        case _:
+            del raw[at : at + rng.randrange(1, 24)]
+    return bytes(raw)
+
+
+def test_both_judge_damaged_files_alike(reader: Path, tmp_path: Path) -> None:
+    """Seeded: sample N is damaged(random.Random(N), GOOD)."""
+    whole, paths = GOOD.bytes(), [tmp_path / f"{seed}.gguf" for seed in range(4000)]
+    header = whole[: len(whole) - len(GOOD.data)]
+    for seed, path in enumerate(paths):
+        path.write_bytes(damaged(random.Random(seed), header) + GOOD.data)
+    verdicts = same(reader, paths)
+    accepted = sum(verdict.startswith("ok") for verdict in verdicts)
+    assert 0 < accepted < len(paths)  # the damage is neither harmless nor always fatal
+    faults = {verdict.split(":")[1] for verdict in verdicts if verdict.startswith("fault")}
+    assert len(faults) > 20
+
+
+def test_the_reader_exits_3_alone(reader: Path, tmp_path: Path) -> None:
+    path = tmp_path / "bad.gguf"
+    path.write_bytes(b"GGML")
+    done = subprocess.run([str(reader), "text", str(path)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (3, by_python(path).removeprefix("fault 3 "))
