@@ -1,0 +1,125 @@
+"""attention: grouped-query attention of the step's rows over their sequences' caches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compiler import exact
+from compiler.ops import Op, OpError, define, sample
+from compiler.ops.rules import Array, Reals, count, need, same_rows, width
+from compiler.types import CACHES, Type
+from compiler.values import Cache, Rows
+
+
+def _infer(
+    q: Type, k: Type, v: Type, window: int, scale: float, softcap: float, sinks: Type | None,
+    rows: Type,
+) -> Type:  # fmt: skip
+    if sinks is not None or softcap != 0.0:
+        part = "softcap" if sinks is None else "sinks"
+        raise OpError(f"attention does not take {part} yet, got {part}={sinks or softcap}")
+    hd = width("attention", q)
+    need(q.rank == 3, "attention needs q[T, H, HD]", q)
+    same_rows("attention", q, rows)
+    need(k == v and k.dtype in CACHES and k.rank == 2 and k.shape[1] == hd,
+         "attention needs k and v caches [KV, HD] for q[T, H, HD]", q, k, v)  # fmt: skip
+    need(int(q.shape[1]) % int(k.shape[0]) == 0,
+         "attention needs KV to divide H for q[T, H, HD] and k[KV, HD]", q, k)  # fmt: skip
+    if window < 0 or not scale >= 0.0:
+        raise OpError(f"attention needs window and scale of 0 or more, got {window} and {scale}")
+    return Type("f32", (q.shape[0], int(q.shape[1]) * hd))
+
+
+def scale_of(scale: float, hd: int) -> float:
+    """What scores are multiplied by: `scale`, or 1 / sqrt(HD) where it is 0; rounded to f32."""
+    return float(np.float32(scale or 1.0 / sqrt(hd)))
+
+
+def _span(rows: Rows, t: int, window: int) -> slice:
+    """The positions that row t sees: its own and those before it, `window` at most if not 0."""
+    end = int(rows.pos[t]) + 1
+    return slice(max(0, end - window) if window else 0, end)
+
+
+def _exact(
+    q: Array, k: Cache, v: Cache, window: int, scale: float, softcap: float,
+    sinks: Array | None, rows: Rows,
+) -> Array:  # fmt: skip
+    """compiler.exact.attention: pages of 64 positions, each summed in key order, then folded."""
+    del softcap, sinks
+    return exact.attention(q, k, v, rows, window=window, scale=scale_of(scale, q.shape[-1]))
+
+
+def _meaning(
+    q: Reals, k: Cache, v: Cache, window: int, scale: float, softcap: float,
+    sinks: Reals | None, rows: Rows,
+) -> Reals:  # fmt: skip
+    """softmax(scale * q . k) v over the positions that a row sees."""
+    del softcap, sinks
+    out = np.zeros((len(rows), q.shape[1], q.shape[2]))
+    for t, seq in enumerate(rows.seq.tolist()):
+        span = _span(rows, t, window)
+        keys, values = k.keys(seq)[span], v.keys(seq)[span]
+        out[t] = _row(q[t], keys, values, scale or 1.0 / sqrt(q.shape[-1]))
+    return out.reshape(len(rows), -1)
+
+
+def _row(q: Reals, keys: NDArray[np.floating], values: NDArray[np.floating], scale: float) -> Reals:
+    """q [H, HD], keys and values [J, KV, HD] -> [H, HD]; no keys: 0."""
+    if not len(keys):
+        return np.zeros_like(q)
+    grouped = q.reshape(keys.shape[1], -1, q.shape[-1])
+    score = np.einsum("gid,jgd->gij", grouped, keys.astype(np.float64)) * scale
+    weight = np.exp(score - score.max(axis=-1, keepdims=True))
+    weight /= weight.sum(axis=-1, keepdims=True)
+    return np.einsum("gij,jgd->gid", weight, values.astype(np.float64)).reshape(q.shape)
+
+
+def _flops(ins: Sequence[Type], outs: Sequence[Type]) -> int:
+    """Of one cached position: a dot and a weighted sum a head."""
+    del outs
+    return 4 * count(ins[0])
+
+
+def _sample(rows: str, h: int, kv: int, hd: int, more: str = "") -> str:
+    n = rows.count("], [") + 1
+    return sample(
+        f"q: f32[{n}, {h}, {hd}]; k: f32[{n}, {kv}, {hd}]; v: f32[{n}, {kv}, {hd}]; "
+        f"r: rows[{n}] = {rows}",
+        f"cache c {{ k [{kv}, {hd}], v [{kv}, {hd}] }}",
+        "c.k = append(c.k, k)",
+        "c.v = append(c.v, v)",
+        f"attention(q, c.k, c.v{more})",
+    )
+
+
+def _long(positions: int) -> str:
+    return f"[{', '.join(f'[0, {p}]' for p in range(positions))}]"
+
+
+FOUR = "[[0, 0], [0, 1], [1, 0], [0, 2]]"
+
+define(
+    Op(
+        "attention",
+        "q, k, v, window:int=0, scale:real=0.0, softcap:real=0.0, sinks?, rows",
+        infer=_infer,
+        meaning=_meaning,
+        exact=_exact,
+        doc="softmax(scale * q . k) v of q[T, H, HD] over the positions of its sequence up to its "
+        "own in caches [KV, HD], the last `window` if not 0: f32[T, H * HD]",
+        samples=(
+            _sample("[[0, 0]]", 1, 1, 1),
+            _sample(FOUR, 6, 3, 37),
+            _sample(FOUR, 4, 2, 64),
+            _sample(FOUR, 2, 2, 32, ", window=2, scale=0.5"),
+            _sample(_long(70), 2, 1, 32),
+            _sample(_long(70), 2, 1, 20, ", window=65"),
+        ),
+        flops=_flops,
+    )
+)

@@ -1,0 +1,48 @@
+"""l2norm: rows divided by their length."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compiler import exact
+from compiler.ops import Op, define, sample
+from compiler.ops.rules import Array, Reals, count, positive, width
+from compiler.types import Type
+
+
+def _infer(x: Type, eps: float) -> Type:
+    width("l2norm", x)
+    positive("l2norm", "eps", eps)
+    return x
+
+
+def _meaning(x: Reals, eps: float) -> Reals:
+    length = np.sqrt(np.sum(x**2, axis=-1, keepdims=True))
+    return x / np.where(length < eps, eps, length)
+
+
+def _exact(x: Array, eps: float) -> Array:
+    """x * (1 / max(sqrt(tree_sum(x * x)), eps)); NaN wins the max."""
+    f32 = np.float32
+    length = exact.maximum(np.sqrt(exact.tree_sum(x * x)), f32(eps))
+    return x * (f32(1) / length)[..., None]
+
+
+define(
+    Op(
+        "l2norm",
+        "x, eps:real",
+        infer=_infer,
+        meaning=_meaning,
+        exact=_exact,
+        doc="x / max(sqrt(sum(x^2)), eps) over the last axis",
+        samples=(
+            sample("x: f32[1, 1]", "l2norm(x, 1e-6)"),
+            sample("x: f32[3, 37]", "l2norm(x, 1e-6)"),
+            sample("x: f32[4, 64]", "l2norm(x, 1e-6)"),
+            sample("x: f32[2, 3, 8] = 0.0", "l2norm(x, 1e-3)"),
+        ),
+        flops=lambda ins, _: 3 * count(ins[0]),
+        traits=frozenset({"row"}),
+    )
+)
