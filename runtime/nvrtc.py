@@ -1,0 +1,72 @@
+"""NVRTC through cuda-python: a .cu's device part to machine code, in process and without a GPU.
+Contract: importing this module needs neither cuda-python nor NVRTC; `missing` says what lacks."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from compiler.diagnostics import TOOLCHAIN, UserError
+
+FLAGS = ("-std=c++17", "-fmad=false", "-lineinfo", "-Werror=all-warnings")
+
+
+def binding() -> Any:
+    """The module `cuda.bindings.nvrtc`, of which cuda-python has no stubs."""
+    return importlib.import_module("cuda.bindings.nvrtc")
+
+
+def missing() -> str:
+    """Why NVRTC cannot be used, "" where it can."""
+    try:
+        error, *_ = binding().nvrtcVersion()
+    except ImportError as error:
+        return f"cuda-python is not installed ({error}); pip install 'monocu[cuda]'"
+    except RuntimeError as error:
+        return f"the NVRTC library is not installed ({error}); pip install 'monocu[cuda]'"
+    return "" if int(error) == 0 else f"nvrtcVersion fails with status {int(error)}"
+
+
+def describe() -> str:
+    """NVRTC in words, for `monocu doctor`."""
+    why = missing()
+    if why:
+        return f"none: {why}"
+    _, major, minor = binding().nvrtcVersion()
+    return f"{major}.{minor}"
+
+
+def compile_text(text: str, arch: str = "sm_90a", extra: Sequence[str] = ()) -> bytes:
+    """The cubin of the text's kernels for one arch. Errors: UserError (4) with NVRTC's log."""
+    why = missing()
+    if why:
+        raise UserError(f"NVRTC is needed: {why}", TOOLCHAIN)
+    nvrtc = binding()
+    program = done(nvrtc.nvrtcCreateProgram(text.encode(), b"program.cu", 0, [], []))
+    flags = [flag.encode() for flag in (*FLAGS, f"-arch={arch}", *extra)]
+    try:
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
+        if int(status):
+            raise UserError(f"NVRTC refuses the program:\n{log_of(nvrtc, program)}", TOOLCHAIN)
+        cubin = bytearray(done(nvrtc.nvrtcGetCUBINSize(program)))
+        done(nvrtc.nvrtcGetCUBIN(program, cubin))
+        return bytes(cubin)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def log_of(nvrtc: Any, program: Any) -> str:
+    """The compile log's first lines."""
+    log = bytearray(done(nvrtc.nvrtcGetProgramLogSize(program)))
+    done(nvrtc.nvrtcGetProgramLog(program, log))
+    lines = log.rstrip(b"\0").decode(errors="replace").splitlines()
+    return "\n".join(f"    {line}" for line in lines[:30])
+
+
+def done(answer: tuple[Any, ...]) -> Any:
+    """The result of an NVRTC call; its failure is a UserError."""
+    status, *rest = answer
+    if int(status):
+        raise UserError(f"an NVRTC call fails with status {int(status)}", TOOLCHAIN)
+    return rest[0] if rest else None
