@@ -36,30 +36,30 @@ def round_to_odd(product: Doubles, addend: Doubles, total: Doubles) -> Doubles:
     return np.where(move, bits + away, bits).view(np.float64)
 
 
+@np.errstate(all="ignore")
 def fma(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Floats:
     """round(a * b + c), float32, one rounding; operands broadcast."""
     a, b, c = (np.asarray(v, np.float32) for v in (a, b, c))
-    with np.errstate(all="ignore"):
-        product: Doubles = np.asarray(a.astype(np.float64) * b)
-        total: Doubles = np.asarray(product + c)
-        result = np.asarray(total.astype(np.float32))
-        doubt = (total.view(np.int64) << BELOW) == LOWEST
-        doubt |= np.abs(total) < SMALL
-        if doubt.any():
-            doubt &= total != 0  # a sum of 0 is exact
-            parts = (np.broadcast_to(v, total.shape)[doubt] for v in (product, c))
-            first, addend = (v.astype(np.float64) for v in parts)
-            result[doubt] = round_to_odd(first, addend, total[doubt]).astype(np.float32)
+    product: Doubles = np.asarray(a.astype(np.float64) * b)
+    total: Doubles = np.asarray(product + c)
+    result = np.asarray(total.astype(np.float32))
+    doubt = (total.view(np.int64) << BELOW) == LOWEST
+    doubt |= np.abs(total) < SMALL
+    if doubt.any():
+        doubt &= total != 0  # a sum of 0 is exact
+        parts = (np.broadcast_to(v, total.shape)[doubt] for v in (product, c))
+        first, addend = (v.astype(np.float64) for v in parts)
+        result[doubt] = round_to_odd(first, addend, total[doubt]).astype(np.float32)
     return result
 
 
+@np.errstate(all="ignore")
 def fma_full(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Floats:
     """`fma` with every sum taken the careful way; what `fma` is tested against."""
     parts = np.broadcast_arrays(*(np.asarray(v, np.float32).astype(np.float64) for v in (a, b, c)))
-    with np.errstate(all="ignore"):
-        product = np.asarray(parts[0] * parts[1])
-        total = np.asarray(product + parts[2])
-        return np.asarray(round_to_odd(product, parts[2], total).astype(np.float32))
+    product = np.asarray(parts[0] * parts[1])
+    total = np.asarray(product + parts[2])
+    return np.asarray(round_to_odd(product, parts[2], total).astype(np.float32))
 
 
 def elementwise(function: Callable[[Floats], Floats]) -> Callable[[ArrayLike], Floats]:

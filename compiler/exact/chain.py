@@ -1,0 +1,107 @@
+"""Chains of fma over whole arrays, fast and exact, and running them on all cores.
+
+A chain starts at -0.0, to which the first product is added without any rounding but its own, so
+`p = fl(a0 * b0)`, then `p = fma(a, b, p)`, is one loop.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compiler.exact.fma import BELOW, LOWEST, SMALL, Doubles, Floats, round_to_odd
+
+Step = tuple[int, Doubles, Doubles]  # live entries of the leading axis, two factors that broadcast
+T = TypeVar("T")
+TILE = 1 << 14  # sums a chain works on at once: 28 bytes each, so that they stay in a core's cache
+
+
+def chain(shape: Sequence[int], steps: Iterable[Step], normal: bool = False) -> Floats:
+    """p = -0.0, then p = fma(left, right, p) for each step, in order: f32[shape].
+
+    A step touches the first `live` entries of the leading axis; the first one touches them all.
+    `normal` promises that a sum below the normal floats is exact, which saves a check.
+    """
+    total, carried = np.empty(shape), np.full(shape, -0.0)
+    shifted = np.empty(shape, np.int64)
+    rounded = np.full(shape, -0.0, np.float32)
+    for live, left, right in steps:
+        t, c, s, r = total[:live], carried[:live], shifted[:live], rounded[:live]
+        np.multiply(left, right, out=t)
+        np.add(t, c, out=t)
+        np.left_shift(t.view(np.int64), BELOW, out=s)
+        if s.size and (s.min() == LOWEST or not normal):
+            _repair(t, c, s == LOWEST, left, right, normal)
+        np.copyto(r, t, casting="same_kind")
+        np.copyto(c, r)
+    return rounded
+
+
+def _repair(
+    t: Doubles, c: Doubles, doubt: NDArray[np.bool_], left: Doubles, right: Doubles, normal: bool
+) -> None:
+    """Rounds to odd, in place, the sums t = left * right + c that float32 might round wrongly."""
+    if not normal:
+        doubt |= (np.abs(t) < SMALL) & (t != 0)
+    flat = np.flatnonzero(doubt)
+    if not flat.size:
+        return
+    at = np.unravel_index(flat, t.shape)
+    product = np.broadcast_to(left, t.shape)[at] * np.broadcast_to(right, t.shape)[at]
+    t[at] = round_to_odd(product, c[at], t[at])
+
+
+def fold(segments: Floats) -> Floats:
+    """t = p[0], then t = fl(t + p[s]) in order, over the leading axis."""
+    total = segments[0].copy()
+    for part in segments[1:]:
+        total += part
+    return total
+
+
+def least(values: Floats, axis: int | None = None) -> Floats:
+    """The least magnitude that is not 0, inf where all are 0, NaN where one is NaN."""
+    magnitude = np.abs(values)
+    return np.asarray(np.min(magnitude, axis=axis, where=magnitude != 0, initial=np.inf))
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count(), "exact")
+
+
+def on_all_cores(work: Callable[[T], None], parts: Sequence[T]) -> None:
+    """work(part) for each part. NumPy lets go of the interpreter's lock, so that threads help."""
+
+    def quietly(part: T) -> None:
+        with np.errstate(all="ignore"):
+            work(part)
+
+    if len(parts) < 2:
+        for part in parts:
+            quietly(part)
+    else:
+        list(_pool().map(quietly, parts))
+
+
+def tiles(rows: int, columns: int, depth: int) -> list[tuple[slice, slice]]:
+    """Parts of a [rows, columns] result whose every sum is `depth` sums: about TILE sums a part."""
+    wide = min(columns, max(TILE // depth, 1))
+    if rows > 1:
+        wide = min(wide, 1024)
+    high = max(TILE // (depth * wide), 1)
+    return [
+        (slice(m, min(m + high, rows)), slice(n, min(n + wide, columns)))
+        for n in _starts(columns, wide)
+        for m in _starts(rows, high)
+    ]
+
+
+def _starts(length: int, step: int) -> Iterator[int]:
+    return iter(range(0, length, step))
