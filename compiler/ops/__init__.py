@@ -7,6 +7,8 @@ import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
+from functools import cache
 from typing import Any
 
 from compiler.graph import Attr, Node, Value, node
@@ -37,6 +39,7 @@ class Param:
         return self.kind in ("operand", "rows")
 
 
+@cache
 def parse_signature(text: str) -> tuple[Param, ...]:
     params: list[Param] = []
     for part in filter(None, (p.strip() for p in text.split(","))):
@@ -103,6 +106,7 @@ def sample(inputs: str, *lines: str) -> str:
     return "\n".join([*body, *lines[:-1], f"return {lines[-1]}", ""])
 
 
+@cache
 def load() -> dict[str, Op]:
     """Import every file of this folder once; each defines its ops."""
     for module in pkgutil.iter_modules(__path__):

@@ -85,11 +85,10 @@ def _flops(ins: Sequence[Type], outs: Sequence[Type]) -> int:
     return 4 * count(ins[0])
 
 
-def _sample(rows: str, h: int, kv: int, hd: int, more: str = "") -> str:
-    n = rows.count("], [") + 1
+def _sample(n: int, h: int, kv: int, hd: int, rows: str = "", more: str = "") -> str:
     return sample(
         f"q: f32[{n}, {h}, {hd}]; k: f32[{n}, {kv}, {hd}]; v: f32[{n}, {kv}, {hd}]; "
-        f"r: rows[{n}] = {rows}",
+        f"r: rows[{n}]{rows}",
         f"cache c {{ k [{kv}, {hd}], v [{kv}, {hd}] }}",
         "c.k = append(c.k, k)",
         "c.v = append(c.v, v)",
@@ -97,11 +96,7 @@ def _sample(rows: str, h: int, kv: int, hd: int, more: str = "") -> str:
     )
 
 
-def _long(positions: int) -> str:
-    return f"[{', '.join(f'[0, {p}]' for p in range(positions))}]"
-
-
-FOUR = "[[0, 0], [0, 1], [1, 0], [0, 2]]"
+FOUR = " = [[0, 0], [0, 1], [1, 0], [0, 2]]"
 
 define(
     Op(
@@ -113,12 +108,12 @@ define(
         doc="softmax(scale * q . k) v of q[T, H, HD] over the positions of its sequence up to its "
         "own in caches [KV, HD], the last `window` if not 0: f32[T, H * HD]",
         samples=(
-            _sample("[[0, 0]]", 1, 1, 1),
-            _sample(FOUR, 6, 3, 37),
-            _sample(FOUR, 4, 2, 64),
-            _sample(FOUR, 2, 2, 32, ", window=2, scale=0.5"),
-            _sample(_long(70), 2, 1, 32),
-            _sample(_long(70), 2, 1, 20, ", window=65"),
+            _sample(1, 1, 1, 1),
+            _sample(4, 6, 3, 37, FOUR),
+            _sample(4, 4, 2, 64, FOUR),
+            _sample(4, 2, 2, 32, FOUR, ", window=2, scale=0.5"),
+            _sample(70, 2, 1, 32),
+            _sample(70, 2, 1, 20, more=", window=65"),
         ),
         flops=_flops,
     )

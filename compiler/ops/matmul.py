@@ -8,14 +8,13 @@ import numpy as np
 
 from compiler import exact
 from compiler.ops import Op, define, sample
-from compiler.ops.rules import Array, Reals, need, static
-from compiler.types import Type, size
-from compiler.values import weight_of
+from compiler.ops.rules import Array, need, static
+from compiler.types import INTEGERS, Type, size
 
 
 def _infer(a: Type, b: Type) -> Type:
-    need(a.dtype == "f32" and b.dtype == "f32" and min(a.rank, b.rank) >= 2,
-         "matmul needs f32 a[..., M, K] and b[..., K, N]", a, b)  # fmt: skip
+    need(a.dtype == b.dtype and a.dtype in ("f32", *INTEGERS) and min(a.rank, b.rank) >= 2,
+         "matmul needs a[..., M, K] and b[..., K, N], both f32, i32 or i64", a, b)  # fmt: skip
     static("matmul", a, b)
     k = b.shape[-2]
     need(
@@ -23,21 +22,16 @@ def _infer(a: Type, b: Type) -> Type:
     )
     need(b.rank == 2 or a.shape[:-2] == b.shape[:-2],
          "matmul needs the same leading axes, or b of two axes", a, b)  # fmt: skip
-    return Type("f32", (*a.shape[:-1], b.shape[-1]))
+    return Type(a.dtype, (*a.shape[:-1], b.shape[-1]))
 
 
-def _meaning(a: Array, b: Array) -> Reals:
+def _meaning(a: Array, b: Array) -> Array:
     return np.einsum("...mk,...kn->...mn", a, b)
 
 
 def _exact(a: Array, b: Array) -> Array:
-    """As linear: each column of b is a weight's row."""
-    columns = np.swapaxes(b, -1, -2)
-    if b.ndim == 2:
-        return exact.weight_dot(a, weight_of(columns))
-    flat_a, flat_b = a.reshape(-1, *a.shape[-2:]), columns.reshape(-1, *columns.shape[-2:])
-    each = [exact.weight_dot(x, weight_of(w)) for x, w in zip(flat_a, flat_b, strict=True)]
-    return np.stack(each).reshape(*a.shape[:-1], b.shape[-1])
+    """The order of linear, each column of b being a weight's row; integers wrap."""
+    return exact.matmul(a, b)
 
 
 def _flops(ins: Sequence[Type], outs: Sequence[Type]) -> int:
@@ -51,13 +45,15 @@ define(
         infer=_infer,
         meaning=_meaning,
         exact=_exact,
-        doc="a[..., M, K] times b[..., K, N], leading axes equal or b of two axes: f32[..., M, N]",
+        doc="a[..., M, K] times b[..., K, N], leading axes equal or b of two axes: [..., M, N]",
         samples=(
             sample("a: f32[1, 1]; b: f32[1, 1]", "matmul(a, b)"),
             sample("a: f32[3, 37]; b: f32[37, 5]", "matmul(a, b)"),
             sample("a: f32[64, 160]; b: f32[160, 32]", "matmul(a, b)"),
             sample("a: f32[2, 3, 130]; b: f32[2, 130, 9]", "matmul(a, b)"),
             sample("a: f32[2, 3, 4, 8]; b: f32[8, 6]", "matmul(a, b)"),
+            sample("a: i32[3, 5]; b: i32[5, 2]", "matmul(a, b)"),
+            sample("a: i64[2, 9]; b: i64[9, 4]", "matmul(a, b)"),
         ),
         flops=_flops,
     )
