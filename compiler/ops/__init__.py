@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from functools import cache
 from typing import Any
 
 from compiler.graph import Attr, Node, Value, node
