@@ -61,7 +61,7 @@ class Function:
     """A fused kernel as a function of the same language; interned by `function(...)`, so equal layers share one.
 
     kind: the pass or rule that made it, such as "add-norm"; params: the `param` nodes in order;
-    body: its nodes in program order, params left out; results: what it returns.
+    body: its nodes in program order, params and constants left out; results: what it returns.
     """
 
     kind: str
@@ -176,6 +176,11 @@ class Graph:
     def with_notes(self, notes: Mapping[Node, Note]) -> Graph:
         return replace(self, notes=notes)
 
+    def replaced(self, new: Mapping[Value, Value], notes: Mapping[Node, Note]) -> Graph:
+        """This graph with other values in the place of its results and effects, and other notes."""
+        results = tuple((name, new[v]) for name, v in self.results)
+        return Graph(results, tuple(new[v] for v in self.effects), notes, self.sources)
+
     def __str__(self) -> str:
         from compiler.text import print_graph
 
@@ -194,7 +199,7 @@ def consumers(nodes: Iterable[Node]) -> dict[Value, list[Node]]:
 
 
 def hazards(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
-    """What comes before a node besides its operands: other readers of a cache version that it writes over."""
+    """What comes before a node besides its operands: readers of a version that it writes over."""
     nodes = tuple(nodes)
     writers = consumers(nodes)
     table: dict[Node, list[Node]] = {}
@@ -265,12 +270,7 @@ def rebuild(graph: Graph, change: Callable[[Node, tuple[Value, ...]], tuple[Valu
         for index, value in enumerate(results):
             new[Value(old, index)] = value
             move_note(notes, graph.note(old), index, value)
-    return Graph(
-        tuple((name, new[v]) for name, v in graph.results),
-        tuple(new[v] for v in graph.effects),
-        notes,
-        graph.sources,
-    )
+    return graph.replaced(new, notes)
 
 
 def move_note(notes: dict[Node, Note], old: Note, index: int, value: Value) -> None:
