@@ -1,0 +1,39 @@
+"""What kernels over rows can hold: which nodes work element by element, and of which operands."""
+
+from __future__ import annotations
+
+from compiler.graph import Node, Value
+from compiler.ops import OPS, load
+from compiler.target import Target
+from compiler.types import Dim, Type
+
+NORMS = ("rmsnorm", "layernorm")
+LAST = ("quantize",)  # a member of a region that nothing in it reads
+
+
+def elementwise(n: Node) -> bool:
+    """Whether a region over rows may hold `n`: an elementwise op, a cast or a quantize.
+
+    Its result has rows; each operand is as large, or one value a column, a row or in all.
+    """
+    load()
+    joins = n.op in ("cast", *LAST) or (n.op in OPS and "elementwise" in OPS[n.op].traits)
+    return joins and n.types[0].rank > 0 and all(_fits(v, n.types[0].shape) for v in n.operands)
+
+
+def _fits(v: Value, shape: tuple[Dim, ...]) -> bool:
+    return v.type.shape in ((), shape, shape[-1:], (*shape[:-1], 1))
+
+
+def row_fits(type_: Type, target: Target) -> bool:
+    """Whether a block can keep one row as f32: what a kernel does that reads a row twice."""
+    return isinstance(type_.shape[-1], int) and 4 * type_.shape[-1] <= target.shared_bytes
+
+
+def is_sum(n: Node) -> bool:
+    """Whether `n` adds two f32 values of its own shape."""
+    return (
+        n.op == "add"
+        and n.types[0].dtype == "f32"
+        and all(v.type == n.types[0] for v in n.operands)
+    )
