@@ -1,5 +1,5 @@
 """Bad GGUF files, one row each: a name, the file (bytes, or what to put at the path), and words
-that the message must hold. Every reader has to refuse every row; GOOD is the file that they vary."""
+that the message must hold. Every reader refuses every row; GOOD is the file that they vary."""
 
 from __future__ import annotations
 

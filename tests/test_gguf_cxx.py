@@ -1,5 +1,5 @@
 """The driver's C++ reader against the Python reader, under sanitizers: same verdict, words and
-tensor table on good files, on every bad one, on every truncation and on thousands of damaged ones."""
+tensor table on good files, on every bad one, every truncation and thousands of damaged ones."""
 
 from __future__ import annotations
 
