@@ -45,7 +45,7 @@ inline const char* cudaGetErrorString(cudaError_t error) {
 
 namespace monocu_host {
 
-inline thread_local cudaError_t last_error = cudaSuccess;
+inline __thread cudaError_t last_error = cudaSuccess;
 
 // Keeps an error for cudaGetLastError, as the runtime does.
 inline cudaError_t report(cudaError_t error) {
@@ -53,26 +53,41 @@ inline cudaError_t report(cudaError_t error) {
     return error;
 }
 
-using Closure = std::function<void()>;
-// Recorded work, in order: what a graph replays.
-struct Graph {
-    std::vector<Closure> nodes;
+// Recorded work: what a graph replays, in order. Shared by a graph and what was instantiated from it.
+struct Node {
+    virtual void run() const = 0;
+    virtual ~Node() = default;
 };
+template <class Work>
+struct NodeOf final : Node {
+    Work work;
+    explicit NodeOf(Work w) : work(std::move(w)) {}
+    void run() const override { work(); }
+};
+struct Graph {
+    std::vector<Node*> nodes;
+    int owners = 1;
+};
+inline void drop(Graph* graph) {
+    if (--graph->owners) return;
+    for (Node* node : graph->nodes) delete node;
+    delete graph;
+}
 struct Stream {
     Graph* capture = nullptr;  // where calls are recorded instead of done
 };
 struct Event {
-    std::chrono::steady_clock::time_point time;
-    bool recorded = false;
+    double time = 0;  // seconds; 0: not recorded yet
 };
 
 // Streams that capture. While there is one, calls that CUDA forbids then are refused here too.
 inline std::atomic<int> captures{0};
 inline bool capturing() { return captures.load() > 0; }
 
-inline cudaError_t enqueue(Stream* stream, Closure work) {
+template <class Work>
+inline cudaError_t enqueue(Stream* stream, Work work) {
     if (stream && stream->capture) {
-        stream->capture->nodes.push_back(std::move(work));
+        stream->capture->nodes.push_back(new NodeOf<Work>(std::move(work)));
     } else if (!stream && capturing()) {
         return report(cudaErrorStreamCaptureUnsupported);  // the legacy stream waits for all others
     } else {
@@ -172,16 +187,13 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr) {
     if (!event) return monocu_host::report(cudaErrorInvalidResourceHandle);
-    return monocu_host::enqueue(stream, [=] {
-        event->time = std::chrono::steady_clock::now();
-        event->recorded = true;
-    });
+    return monocu_host::enqueue(stream, [=] { event->time = monocu_host::now(); });
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
 inline cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) { return cudaSuccess; }
 inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
-    if (!start->recorded || !end->recorded) return monocu_host::report(cudaErrorInvalidResourceHandle);
-    *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
+    if (start->time == 0 || end->time == 0) return monocu_host::report(cudaErrorInvalidResourceHandle);
+    *milliseconds = static_cast<float>(1e3 * (end->time - start->time));
     return cudaSuccess;
 }

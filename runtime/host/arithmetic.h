@@ -1,10 +1,6 @@
 // Integer intrinsics and the two pieces of arithmetic that CPUs spell differently: byte dots and f16.
 #pragma once
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 inline int __popc(unsigned v) { return __builtin_popcount(v); }
 inline int __clz(int v) { return v ? __builtin_clz(static_cast<unsigned>(v)) : 32; }
 inline int __ffs(int v) { return __builtin_ffs(v); }
@@ -30,15 +26,21 @@ inline int __dp4a(int a, int b, int c) {
 
 namespace monocu_host {
 
+// GCC's vectors, as <immintrin.h> takes a second to read.
+using Bytes16 = signed char __attribute__((vector_size(16)));
+using Words16 = short __attribute__((vector_size(32)));
+using Pairs8 = unsigned __attribute__((vector_size(32)));
+using Pairs4 = unsigned __attribute__((vector_size(16)));
+
 // sum + the 16 products of signed bytes of a and b, wrapping: four __dp4a.
 inline __attribute__((always_inline)) int dot16(int4 a, int4 b, int sum) {
 #if defined(__AVX2__)
-    const __m256i wide_a = _mm256_cvtepi8_epi16(bit_cast<__m128i>(a)), wide_b = _mm256_cvtepi8_epi16(bit_cast<__m128i>(b));
-    const __m256i pairs = _mm256_madd_epi16(wide_a, wide_b);
-    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
-    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4E));
-    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0xB1));
-    return static_cast<int>(static_cast<unsigned>(sum) + static_cast<unsigned>(_mm_cvtsi128_si32(four)));
+    const Words16 wide_a = __builtin_convertvector(bit_cast<Bytes16>(a), Words16);
+    const Words16 wide_b = __builtin_convertvector(bit_cast<Bytes16>(b), Words16);
+    const Pairs8 pairs = __builtin_bit_cast(Pairs8, __builtin_ia32_pmaddwd256(wide_a, wide_b));
+    const Pairs4 four = __builtin_shufflevector(pairs, pairs, 0, 1, 2, 3) + __builtin_shufflevector(pairs, pairs, 4, 5, 6, 7);
+    const Pairs4 two = four + __builtin_shufflevector(four, four, 2, 3, 0, 1);
+    return static_cast<int>(static_cast<unsigned>(sum) + two[0] + two[1]);
 #else
     sum = __dp4a(a.x, b.x, sum);
     sum = __dp4a(a.y, b.y, sum);

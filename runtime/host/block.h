@@ -15,11 +15,12 @@ constexpr unsigned MAX_THREADS = 1024;
 constexpr unsigned MAX_WARPS = MAX_THREADS / WARP;
 
 // What a thread waits for. A block barrier's kinds differ by their result, a warp collective's by theirs.
-enum class Wait : uint8_t { BARRIER, BARRIER_COUNT, BARRIER_AND, BARRIER_OR, WARP_SYNC, WARP_SHUFFLE, WARP_BALLOT };
+enum class Wait : uint8_t { BARRIER, BARRIER_COUNT, BARRIER_AND, BARRIER_OR, WARP_SYNC, WARP_SHUFFLE, WARP_BALLOT, WARP_CALL };
+constexpr int WAITS = 8;
 
 inline const char* wait_name(Wait kind) {
     constexpr const char* NAMES[] = {"__syncthreads",    "__syncthreads_count", "__syncthreads_and", "__syncthreads_or",
-                                     "__syncwarp",       "a shuffle",           "a vote"};
+                                     "__syncwarp",       "a shuffle",           "a vote",            "a warp's operation"};
     return NAMES[static_cast<int>(kind)];
 }
 
@@ -45,6 +46,7 @@ struct Warp {
     uint64_t post[WARP];
     uint64_t result[WARP];
     Fiber* fiber[WARP];     // of lanes that wait or are ready
+    void (*call)(const uint64_t* posts);  // of WARP_CALL
 };
 
 struct Block {
@@ -74,36 +76,42 @@ inline unsigned choose(uint32_t mask, uint32_t& random) {
     return (__builtin_ctz(turned) + turn) & 31;
 }
 
-inline std::string kernel_name(const void* kernel) {
+// A kernel's mangled name, null where the binary was linked without -rdynamic.
+inline const char* kernel_symbol(const void* kernel) {
     Dl_info info;
-    if (!dladdr(kernel, &info) || !info.dli_sname) return "(a kernel without a symbol; link with -rdynamic)";
-    int status = 0;
-    char* plain = abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status);
-    std::string name = plain ? plain : info.dli_sname;
-    free(plain);
-    return name;
+    return dladdr(kernel, &info) ? info.dli_sname : nullptr;
 }
 
 // Ends the process over a fault of the block that runs.
-[[noreturn]] inline void fail_block(const std::string& what) {
+[[noreturn]] __attribute__((format(printf, 1, 2))) inline void fail_block(const char* format, ...) {
+    char what[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    const char* symbol = kernel_symbol(block->launch->kernel);
+    const char* plain = symbol ? abi::__cxa_demangle(symbol, nullptr, nullptr, nullptr) : nullptr;
+    const char* name = plain ? plain : symbol ? symbol : "without a name (link with -rdynamic)";
     const uint3 at = block->index;
-    fail(("kernel " + kernel_name(block->launch->kernel) + ", block (" + std::to_string(at.x) + ", " + std::to_string(at.y) +
-          ", " + std::to_string(at.z) + "): " + what).c_str());
+    fail("kernel %s, block (%u, %u, %u): %s", name, at.x, at.y, at.z, what);
 }
 
 // No thread can run and some have not ended: counts them by what they wait for.
 [[noreturn]] inline void fail_deadlock() {
-    unsigned count[7] = {}, ended = 0;
+    unsigned count[WAITS] = {}, ended = 0;
     for (unsigned w = 0; w < block->warps; w++) {
         const Warp& warp = block->warp_at[w];
-        ended += __builtin_popcount(warp.ended);
+        ended += static_cast<unsigned>(__builtin_popcount(warp.ended));
         for (uint32_t left = warp.waiting | warp.at_barrier; left; left &= left - 1)
             count[static_cast<int>(warp.kind[__builtin_ctz(left)])]++;
     }
-    std::string what = "deadlock:";
-    for (int kind = 0; kind < 7; kind++)
-        if (count[kind]) what += " " + std::to_string(count[kind]) + " threads at " + wait_name(static_cast<Wait>(kind)) + ",";
-    fail_block(what + " " + std::to_string(ended) + " ended");
+    char what[400];
+    int length = 0;
+    for (int kind = 0; kind < WAITS; kind++)
+        if (count[kind])
+            length += snprintf(what + length, sizeof what - static_cast<size_t>(length), "%u threads at %s, ", count[kind],
+                               wait_name(static_cast<Wait>(kind)));
+    fail_block("deadlock: %s%u ended", what, ended);
 }
 
 inline void start_block(Block& b, const Launch& launch, uint3 index, uint32_t random) {
@@ -116,7 +124,7 @@ inline void start_block(Block& b, const Launch& launch, uint3 index, uint32_t ra
     b.runnable = b.warps == 32 ? ~0u : (1u << b.warps) - 1;
     for (unsigned w = 0; w < b.warps; w++) {
         Warp& warp = b.warp_at[w];
-        unsigned lanes = std::min(WARP, launch.threads - w * WARP);
+        unsigned lanes = min(WARP, launch.threads - w * WARP);
         warp.lanes = warp.fresh = lanes == 32 ? ~0u : (1u << lanes) - 1;
         warp.ready = warp.waiting = warp.at_barrier = warp.spinning = warp.ended = 0;
     }
@@ -139,24 +147,25 @@ inline void release_barrier(Block& b) {
     }
 }
 
+[[noreturn]] inline void fail_meeting(Wait one, Wait other) {
+    if (one == other) fail_block("lanes of one warp meet at %s with different masks", wait_name(one));
+    fail_block("lanes of one warp meet in different collectives: %s and %s", wait_name(one), wait_name(other));
+}
+
 // The last lane of a collective has arrived: computes every lane's result and lets the others go on.
 inline void release_group(Block& b, Warp& warp, uint32_t group) {
     const Wait kind = warp.kind[b.lane];
     uint64_t ballot = 0;
     for (uint32_t left = group; left; left &= left - 1) {
-        unsigned lane = __builtin_ctz(left);
-        if (warp.group[lane] != group || warp.kind[lane] != kind)
-            fail_block(std::string("lanes of one warp meet in different collectives: ") + wait_name(warp.kind[lane]) + " and " +
-                       wait_name(kind) + ", or the same with different masks");
+        const int lane = __builtin_ctz(left);
+        if (warp.group[lane] != group || warp.kind[lane] != kind) fail_meeting(warp.kind[lane], kind);
         ballot |= (warp.post[lane] & 1) << lane;
     }
-    if (kind == Wait::WARP_SHUFFLE)
-        for (uint32_t left = group; left; left &= left - 1) {
-            unsigned lane = __builtin_ctz(left);
-            warp.result[lane] = warp.post[warp.source[lane]];
-        }
-    if (kind == Wait::WARP_BALLOT)
-        for (uint32_t left = group; left; left &= left - 1) warp.result[__builtin_ctz(left)] = ballot;
+    if (kind == Wait::WARP_CALL) warp.call(warp.post);
+    for (uint32_t left = group; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
+        warp.result[lane] = kind == Wait::WARP_SHUFFLE ? warp.post[warp.source[lane]] : ballot;
+    }
     warp.waiting &= ~group;
     wake(b, b.warp, group & ~(1u << b.lane));
 }

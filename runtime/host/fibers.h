@@ -34,9 +34,14 @@ struct Fiber {
 };
 
 // Says what is wrong on stderr and ends the process: the program under test broke the CUDA model.
-[[noreturn]] inline void fail(const char* message) {
+[[noreturn]] __attribute__((format(printf, 1, 2))) inline void fail(const char* format, ...) {
     fflush(stdout);
-    fprintf(stderr, "host target: %s\n", message);
+    fputs("host target: ", stderr);
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
     fflush(stderr);
     _exit(70);
 }

@@ -78,7 +78,7 @@ inline cudaError_t cudaRuntimeGetVersion(int* version) {
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive, cudaStreamCaptureStatusInvalidated };
 using cudaGraph_t = monocu_host::Graph*;
-using cudaGraphExec_t = const monocu_host::Graph*;
+using cudaGraphExec_t = monocu_host::Graph*;
 
 inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
     if (!stream || stream->capture) return monocu_host::report(cudaErrorStreamCaptureUnsupported);
@@ -97,20 +97,21 @@ inline cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureS
     return cudaSuccess;
 }
 inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long = 0) {
-    *exec = new monocu_host::Graph(*graph);
+    graph->owners++;
+    *exec = graph;
     return cudaSuccess;
 }
 inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-    delete graph;
+    monocu_host::drop(graph);
     return cudaSuccess;
 }
 inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
-    delete exec;
+    monocu_host::drop(exec);
     return cudaSuccess;
 }
 inline cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
     return monocu_host::enqueue(stream, [exec] {
-        for (const auto& node : exec->nodes) node();
+        for (const monocu_host::Node* node : exec->nodes) node->run();
     });
 }

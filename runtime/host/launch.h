@@ -3,27 +3,35 @@
 
 namespace monocu_host {
 
+// A mutex that is held while it is in scope.
+struct Lock {
+    pthread_mutex_t* mutex;
+    explicit Lock(pthread_mutex_t* m) : mutex(m) { pthread_mutex_lock(mutex); }
+    ~Lock() { pthread_mutex_unlock(mutex); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+};
+
 // The CPU threads besides the caller's. They look for a launch for a short while after one, then sleep.
 struct Pool {
-    std::mutex mutex;
-    std::condition_variable wakened;
-    Launch* launch = nullptr;           // guarded by mutex
-    std::atomic<unsigned> users{0};     // of `launch`, besides the caller
-    std::atomic<uint64_t> epoch{0};     // launches so far
-    std::mutex one_launch;
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, one_launch = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t wakened = PTHREAD_COND_INITIALIZER;
+    Launch* launch = nullptr;        // guarded by mutex
+    std::atomic<unsigned> users{0};  // of `launch`, besides the caller
+    std::atomic<uint64_t> epoch{0};  // launches so far
     unsigned threads = 0;
 };
 
-inline void pool_thread(Pool* pool) {
-    constexpr auto ALERT = std::chrono::microseconds(50);
-    uint64_t seen = 0;
-    for (;;) {
-        const auto until = std::chrono::steady_clock::now() + ALERT;
-        while (pool->epoch.load() == seen && std::chrono::steady_clock::now() < until) sched_yield();
+inline void* pool_thread(void* argument) {
+    constexpr double ALERT = 50e-6;  // seconds
+    Pool* pool = static_cast<Pool*>(argument);
+    for (uint64_t seen = 0;;) {
+        const double until = now() + ALERT;
+        while (pool->epoch.load() == seen && now() < until) sched_yield();
         Launch* launch;
         {
-            std::unique_lock<std::mutex> lock(pool->mutex);
-            pool->wakened.wait(lock, [&] { return pool->epoch.load() != seen; });
+            Lock lock(&pool->mutex);
+            while (pool->epoch.load() == seen) pthread_cond_wait(&pool->wakened, &pool->mutex);
             seen = pool->epoch.load();
             launch = pool->launch;
             if (launch) pool->users++;
@@ -38,8 +46,11 @@ inline void pool_thread(Pool* pool) {
 inline Pool& pool() {
     static Pool* made = [] {
         Pool* p = new Pool;
-        p->threads = settings().threads - 1;
-        for (unsigned i = 0; i < p->threads; i++) std::thread(pool_thread, p).detach();
+        for (; p->threads < settings().threads - 1; p->threads++) {
+            pthread_t thread;
+            if (pthread_create(&thread, nullptr, pool_thread, p)) break;
+            pthread_detach(thread);
+        }
         return p;
     }();
     return *made;
@@ -59,37 +70,47 @@ inline void order_blocks(Launch& launch) {
 inline void run_launch(Launch& launch) {
     if (block && block->live) fail("a kernel launched a kernel");
     Pool& p = pool();
-    std::lock_guard<std::mutex> one(p.one_launch);
+    Lock one(&p.one_launch);
     order_blocks(launch);
     if (!p.threads || launch.blocks == 1) return work(launch);
     {
-        std::lock_guard<std::mutex> lock(p.mutex);
+        Lock lock(&p.mutex);
         p.launch = &launch;
         p.epoch++;
     }
-    if (launch.blocks == 2) p.wakened.notify_one();
-    else p.wakened.notify_all();
+    if (launch.blocks == 2) pthread_cond_signal(&p.wakened);
+    else pthread_cond_broadcast(&p.wakened);
     work(launch);
     {
-        std::lock_guard<std::mutex> lock(p.mutex);
+        Lock lock(&p.mutex);
         p.launch = nullptr;
     }
     while (p.users.load()) sched_yield();
 }
 
-// Dynamic shared memory beyond 48 KB that a kernel was given by cudaFuncSetAttribute.
+// Kernels that cudaFuncSetAttribute gave more dynamic shared memory than 48 KB.
 struct OptIns {
-    std::mutex mutex;
-    std::map<const void*, size_t> bytes;
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    std::vector<std::pair<const void*, size_t>> limits;
 };
 inline OptIns& opt_ins() {
     static OptIns* made = new OptIns;
     return *made;
 }
 inline size_t shared_limit(const void* kernel) {
-    std::lock_guard<std::mutex> lock(opt_ins().mutex);
-    auto found = opt_ins().bytes.find(kernel);
-    return found == opt_ins().bytes.end() ? SHARED_DEFAULT : found->second;
+    Lock lock(&opt_ins().mutex);
+    for (const auto& limit : opt_ins().limits)
+        if (limit.first == kernel) return limit.second;
+    return SHARED_DEFAULT;
+}
+inline void set_shared_limit(const void* kernel, size_t bytes) {
+    Lock lock(&opt_ins().mutex);
+    for (auto& limit : opt_ins().limits)
+        if (limit.first == kernel) {
+            limit.second = bytes;
+            return;
+        }
+    opt_ins().limits.push_back({kernel, bytes});
 }
 
 inline cudaError_t check_launch(const void* kernel, dim3 grid, dim3 block, size_t shared) {
@@ -131,8 +152,7 @@ inline cudaError_t launch_kernel(Stream* stream, void (*kernel)(Parameters...), 
 template <class T>
 inline T& shared_memory() {
     if (sizeof(T) > block->launch->shared)
-        fail_block("shared memory of " + std::to_string(sizeof(T)) + " bytes is used, of " +
-                   std::to_string(block->launch->shared) + " bytes launched");
+        fail_block("uses %zu bytes of shared memory, launched with %zu", sizeof(T), block->launch->shared);
     return *reinterpret_cast<T*>(block->shared);
 }
 
@@ -162,16 +182,13 @@ template <class T>
 inline cudaError_t cudaFuncSetAttribute(T* kernel, cudaFuncAttribute attribute, int value) {
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
     if (value < 0 || static_cast<size_t>(value) > monocu_host::SHARED_OPTIN) return monocu_host::report(cudaErrorInvalidValue);
-    std::lock_guard<std::mutex> lock(monocu_host::opt_ins().mutex);
-    monocu_host::opt_ins().bytes[reinterpret_cast<const void*>(kernel)] = static_cast<size_t>(value);
+    monocu_host::set_shared_limit(reinterpret_cast<const void*>(kernel), static_cast<size_t>(value));
     return cudaSuccess;
 }
 
 inline cudaError_t cudaFuncGetName(const char** name, const void* kernel) {
-    Dl_info info;
-    if (!dladdr(kernel, &info) || !info.dli_sname) return monocu_host::report(cudaErrorInvalidDeviceFunction);
-    *name = info.dli_sname;
-    return cudaSuccess;
+    *name = monocu_host::kernel_symbol(kernel);
+    return *name ? cudaSuccess : monocu_host::report(cudaErrorInvalidDeviceFunction);
 }
 
 template <class... Parameters, class... Arguments>

@@ -6,7 +6,7 @@ namespace monocu_host {
 inline __attribute__((noinline)) unsigned barrier(Wait kind, unsigned vote) {
     Block& b = *block;
     if (b.arrived && b.barrier != kind)
-        fail_block(std::string("threads meet at different barriers: ") + wait_name(b.barrier) + " and " + wait_name(kind));
+        fail_block("threads meet at different barriers: %s and %s", wait_name(b.barrier), wait_name(kind));
     b.barrier = kind;
     b.votes += vote;
     if (++b.arrived == b.launch->threads) {
@@ -28,7 +28,7 @@ inline __attribute__((noinline)) uint64_t collective(Wait kind, uint32_t mask, u
     Warp& warp = b.warp_at[b.warp];
     const unsigned lane = b.lane;
     const uint32_t bit = 1u << lane, group = mask & warp.lanes;
-    if (!(mask & bit)) fail_block(std::string(wait_name(kind)) + ": the calling lane is not in its mask");
+    if (!(mask & bit)) fail_block("%s: the calling lane is not in its mask", wait_name(kind));
     if (kind == Wait::WARP_SHUFFLE && !(group >> source & 1)) fail_block("a shuffle reads a lane that is not in its mask");
     warp.kind[lane] = kind;
     warp.group[lane] = group;
@@ -44,6 +44,18 @@ inline __attribute__((noinline)) uint64_t collective(Wait kind, uint32_t mask, u
 }
 
 inline unsigned lane_number() { return block->lane; }
+
+// One operation of a whole warp, as mma: `all` is run once, when every lane has come, with each lane's operands.
+template <class Operands, void (*all)(Operands* const* lanes)>
+inline void warp_call(Operands* mine) {
+    block->warp_at[block->warp].call = [](const uint64_t* posts) {
+        Operands* lanes[WARP];
+        for (unsigned lane = 0; lane < WARP; lane++) lanes[lane] = reinterpret_cast<Operands*>(posts[lane]);
+        all(lanes);
+    };
+    if (block->warp_at[block->warp].lanes != ~0u) fail_block("a warp's operation in a warp of fewer than 32 threads");
+    collective(Wait::WARP_CALL, ~0u, reinterpret_cast<uint64_t>(mine), 0);
+}
 
 template <class T>
 inline T shuffle(unsigned mask, T value, unsigned source) {
@@ -69,7 +81,7 @@ inline void wait_until(const unsigned* flag, unsigned value) {
         b.spinning++;
         suspend();
     }
-    worker->stuck = false;
+    worker->stuck_since = 0;
 }
 
 }  // namespace monocu_host

@@ -19,8 +19,9 @@ inline Settings& settings() {
     static Settings* made = [] {
         Settings* s = new Settings;
         cpu_set_t cores;
-        long count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-        s->threads = static_cast<unsigned>(std::max(1L, environment("MONOCU_HOST_THREADS", count)));
+        const long count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+        const long threads = environment("MONOCU_HOST_THREADS", count);
+        s->threads = threads < 1 ? 1 : static_cast<unsigned>(threads);
         s->seed = static_cast<uint32_t>(environment("MONOCU_HOST_SEED", 0));
         s->timeout_seconds = static_cast<double>(environment("MONOCU_HOST_TIMEOUT", 20));
         return s;
@@ -38,11 +39,17 @@ struct Worker {
     size_t turn = 0;                    // of the running block in `active`
     uint3 dims = {0, 0, 0};             // of `index`
     uint3 index[MAX_THREADS];
-    std::chrono::steady_clock::time_point stuck_since;
-    bool stuck = false;
+    double stuck_since = 0;  // when every thread that could run was first seen to spin; 0: they are not
 };
 
 inline __thread Worker* worker = nullptr;
+
+// Seconds of a clock that only goes forward.
+inline double now() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 inline void fill_poison(void* memory, size_t bytes) {
     uint16_t* half = static_cast<uint16_t*>(memory);
@@ -95,6 +102,7 @@ inline bool begin_block(Worker& me) {
 
 inline void end_block(Worker& me) {
     me.spare.push_back(block);
+    me.stuck_since = 0;
     me.active[me.turn] = me.active.back();
     me.active.pop_back();
     me.turn = 0;
@@ -112,11 +120,9 @@ inline void take_turns(Worker& me) {
     me.turn = (me.turn + 1) % me.active.size();
     enter_block(me.active[me.turn]);
     if (me.turn) return;
-    const auto now = std::chrono::steady_clock::now();
-    if (!me.stuck) me.stuck_since = now;
-    me.stuck = true;
-    if (std::chrono::duration<double>(now - me.stuck_since).count() > settings().timeout_seconds)
-        fail_block("wait_until: the flag never got its value");
+    const double time = now();
+    if (me.stuck_since == 0) me.stuck_since = time;
+    if (time - me.stuck_since > settings().timeout_seconds) fail_block("wait_until: the flag never got its value");
     sched_yield();
 }
 
@@ -153,10 +159,6 @@ inline bool take(Block& b) {
     return fresh;
 }
 
-inline void check_stack(const Fiber* fiber) {
-    if (fiber->stack && fiber->bytes == STACK_BYTES && overflown(fiber)) fail_block("a thread's stack overflowed");
-}
-
 // The body of every fiber: runs fresh threads one after another on this stack; a thread that ends without waiting
 // costs no switch. Parks itself when the next thread to run is one that waited.
 [[noreturn]] inline void run_threads() {
@@ -179,7 +181,7 @@ inline void check_stack(const Fiber* fiber) {
         Fiber* self = me.running;
         const bool more = pick(me);
         if (more && take(*block)) continue;
-        check_stack(self);
+        if (overflown(self)) fail("a thread's stack of %zu bytes overflowed", STACK_BYTES);
         self->next = me.idle;
         me.idle = self;
         me.running = more ? block->warp_at[block->warp].fiber[block->lane] : &me.native;
@@ -216,7 +218,7 @@ inline void work(Launch& launch) {
     if (!worker) worker = new Worker;
     Worker& me = *worker;
     me.launch = &launch;
-    me.stuck = false;
+    me.stuck_since = 0;
     blockDim = launch.block;
     gridDim = launch.grid;
     if (memcmp(&me.dims, &launch.block, sizeof me.dims) != 0) {
