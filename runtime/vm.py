@@ -173,8 +173,10 @@ def _plain(weight: Weight, meaning: bool) -> Value:
 
 @cache
 def _of_function(fn: Function) -> Schedule:
-    body = tuple(n for n in fn.body if n.op != "param")
-    return _schedule((*fn.params, *body), fn.results)
+    """Params, then constants, which are no members of a body, then the body."""
+    read = (v.node for n in fn.body for v in n.operands)
+    constants = dict.fromkeys(n for n in read if n.op == "const")
+    return _schedule((*fn.params, *constants, *fn.body), fn.results)
 
 
 def _schedule(nodes: tuple[Node, ...], kept: Iterable[Ref]) -> Schedule:
