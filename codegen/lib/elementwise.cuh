@@ -40,14 +40,14 @@ __device__ inline float gelu_erf32(float x) {
 }
 
 // A real as i32, toward zero: NaN gives 0, what is too great the last one on its side.
-__device__ inline int to_i32(float x) {
+__device__ inline int float_to_int(float x) {
     if (x != x) return 0;
     if (x >= 0x1p+31f) return 0x7fffffff;
     return x < -0x1p+31f ? -0x7fffffff - 1 : (int)x;
 }
 
 // A real as i64, toward zero: NaN gives 0, what is too great the last one on its side.
-__device__ inline long long to_i64(float x) {
+__device__ inline long long float_to_long(float x) {
     if (x != x) return 0;
     if (x >= 0x1p+63f) return 0x7fffffffffffffffll;
     return x < -0x1p+63f ? -0x7fffffffffffffffll - 1 : (long long)x;
