@@ -1,4 +1,4 @@
-"""What must hold of every graph, as a table; `verify` runs it. A fault is a bug of monocu."""
+"""What must hold of every graph, as a table; `verify` runs it. A fault is a bug of monocu.
 
 Each row of ROWS looks at a whole graph and says what is wrong, a line a fault.
 """
