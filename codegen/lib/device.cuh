@@ -30,11 +30,7 @@ __device__ __forceinline__ int4 load_stream(const int4* at) {
 
 // sum + the four products of signed bytes of a and b.
 __device__ __forceinline__ int dp4a(int a, int b, int sum) {
-#if defined(__CUDA_ARCH__) || !defined(__CUDACC__)
     return __dp4a(a, b, sum);
-#else
-    return sum;
-#endif
 }
 
 // sum + the sixteen products of signed bytes of a and b.
@@ -72,31 +68,6 @@ __device__ __forceinline__ void wait_until(const unsigned* flag, unsigned value)
     } while (seen < value);
 #elif !defined(__CUDACC__)
     monocu_host::wait_until(flag, value);
-#endif
-}
-
-// Bits of an f16 and its value: exact one way, to nearest even the other.
-__device__ __forceinline__ float half_to_float(unsigned short bits) {
-#ifdef __CUDA_ARCH__
-    float v;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));
-    return v;
-#elif !defined(__CUDACC__)
-    return monocu_host::half_to_float(bits);
-#else
-    return 0.0f;
-#endif
-}
-
-__device__ __forceinline__ unsigned short float_to_half(float v) {
-#ifdef __CUDA_ARCH__
-    unsigned short bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
-    return bits;
-#elif !defined(__CUDACC__)
-    return monocu_host::float_to_half(v);
-#else
-    return 0;
 #endif
 }
 

@@ -1,4 +1,4 @@
-// Integer intrinsics and the two pieces of arithmetic that CPUs spell differently: byte dots and f16.
+// Integer intrinsics and the byte dots, which CPUs spell in another way.
 #pragma once
 
 inline int __popc(unsigned v) { return __builtin_popcount(v); }
@@ -16,30 +16,48 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
     return out;
 }
 
+namespace monocu_host {
+
+// GCC's vectors and built-ins, as <immintrin.h> takes a second to read.
+#if defined(__AVX2__) && !defined(__clang__)
+#define MONOCU_AVX2 1
+using Bytes16 = char __attribute__((vector_size(16)));
+using Words16 = short __attribute__((vector_size(32)));
+using Sums8 = unsigned __attribute__((vector_size(32)));
+using Sums4 = unsigned __attribute__((vector_size(16)));
+#else
+#define MONOCU_AVX2 0
+#endif
+
+}  // namespace monocu_host
+
 // c + the sum of four products of signed bytes, wrapping.
-inline int __dp4a(int a, int b, int c) {
+inline __attribute__((always_inline)) int __dp4a(int a, int b, int c) {
+#if MONOCU_AVX2
+    using namespace monocu_host;
+    const Bytes16 bytes_a = reinterpret_cast<Bytes16>(Sums4{static_cast<unsigned>(a)});
+    const Bytes16 bytes_b = reinterpret_cast<Bytes16>(Sums4{static_cast<unsigned>(b)});
+    const Sums4 sums = reinterpret_cast<Sums4>(
+        __builtin_ia32_pmaddwd128(__builtin_ia32_pmovsxbw128(bytes_a), __builtin_ia32_pmovsxbw128(bytes_b)));
+    return static_cast<int>(static_cast<unsigned>(c) + sums[0] + sums[1]);
+#else
     unsigned sum = static_cast<unsigned>(c);
     for (int shift = 0; shift < 32; shift += 8)
         sum += static_cast<unsigned>(static_cast<int8_t>(a >> shift) * static_cast<int8_t>(b >> shift));
     return static_cast<int>(sum);
+#endif
 }
 
 namespace monocu_host {
 
-// GCC's vectors, as <immintrin.h> takes a second to read.
-using Bytes16 = signed char __attribute__((vector_size(16)));
-using Words16 = short __attribute__((vector_size(32)));
-using Pairs8 = unsigned __attribute__((vector_size(32)));
-using Pairs4 = unsigned __attribute__((vector_size(16)));
-
 // sum + the 16 products of signed bytes of a and b, wrapping: four __dp4a.
 inline __attribute__((always_inline)) int dot16(int4 a, int4 b, int sum) {
-#if defined(__AVX2__)
-    const Words16 wide_a = __builtin_convertvector(bit_cast<Bytes16>(a), Words16);
-    const Words16 wide_b = __builtin_convertvector(bit_cast<Bytes16>(b), Words16);
-    const Pairs8 pairs = __builtin_bit_cast(Pairs8, __builtin_ia32_pmaddwd256(wide_a, wide_b));
-    const Pairs4 four = __builtin_shufflevector(pairs, pairs, 0, 1, 2, 3) + __builtin_shufflevector(pairs, pairs, 4, 5, 6, 7);
-    const Pairs4 two = four + __builtin_shufflevector(four, four, 2, 3, 0, 1);
+#if MONOCU_AVX2
+    const Words16 wide_a = __builtin_ia32_pmovsxbw256(bit_cast<Bytes16>(a));
+    const Words16 wide_b = __builtin_ia32_pmovsxbw256(bit_cast<Bytes16>(b));
+    const Sums8 sums = reinterpret_cast<Sums8>(__builtin_ia32_pmaddwd256(wide_a, wide_b));
+    const Sums4 four = __builtin_shufflevector(sums, sums, 0, 1, 2, 3) + __builtin_shufflevector(sums, sums, 4, 5, 6, 7);
+    const Sums4 two = four + __builtin_shufflevector(four, four, 2, 3, 0, 1);
     return static_cast<int>(static_cast<unsigned>(sum) + two[0] + two[1]);
 #else
     sum = __dp4a(a.x, b.x, sum);
@@ -48,9 +66,5 @@ inline __attribute__((always_inline)) int dot16(int4 a, int4 b, int sum) {
     return __dp4a(a.w, b.w, sum);
 #endif
 }
-
-// _Float16 converts in hardware where the CPU has it (F16C, every aarch64), rounding to nearest even.
-inline float half_to_float(unsigned short bits) { return static_cast<float>(bit_cast<_Float16>(bits)); }
-inline unsigned short float_to_half(float v) { return bit_cast<unsigned short>(static_cast<_Float16>(v)); }
 
 }  // namespace monocu_host
