@@ -3,6 +3,7 @@
 Every float32 operation is one IEEE operation. Nothing depends on rows, tiles or threads.
 """
 
+from compiler.exact.attention import attention
 from compiler.exact.fma import fma, fma_full
 from compiler.exact.frame import frame_dot, matmul
 from compiler.exact.functions import erf, exp, log, tanh
@@ -13,6 +14,7 @@ from compiler.exact.sums import maximum, minimum, row_max, tree_sum
 from compiler.exact.weights import quantized_dot, weight_dot
 
 __all__ = [
+    "attention",
     "bf16_bits",
     "erf",
     "exp",

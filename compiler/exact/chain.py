@@ -65,7 +65,7 @@ def fold(segments: Floats) -> Floats:
     return total
 
 
-def least(values: Floats, axis: int | None = None) -> Floats:
+def least(values: Floats | Doubles, axis: int | None = None) -> Floats | Doubles:
     """The least magnitude that is not 0, inf where all are 0, NaN where one is NaN."""
     magnitude = np.abs(values)
     return np.asarray(np.min(magnitude, axis=axis, where=magnitude != 0, initial=np.inf))

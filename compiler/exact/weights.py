@@ -110,7 +110,7 @@ def _some_rows(x: _Inputs, w: Blocks, out: Floats) -> None:
         shape = (segments, m.stop - m.start, n.stop - n.start)
         out[m, n] = fold(chain(shape, _steps(x, w, dots, low, m, n), normal))
 
-    on_all_cores(one, tiles(*out.shape, segments))
+    on_all_cores(one, tiles(out.shape[0], out.shape[1], segments))
 
 
 @np.errstate(all="ignore")
