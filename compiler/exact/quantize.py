@@ -20,7 +20,7 @@ def _groups(x: ArrayLike) -> Floats:
     values = np.asarray(x, np.float32)
     if values.shape[-1] % GROUP:
         raise ValueError(f"the last axis is a multiple of {GROUP} to quantize, not {values.shape}")
-    return values.reshape(*values.shape[:-1], -1, GROUP)
+    return values.reshape(*values.shape[:-1], values.shape[-1] // GROUP, GROUP)
 
 
 def _words(ratio: NDArray[np.floating], usable: NDArray[np.bool_]) -> Floats:

@@ -51,7 +51,8 @@ def _exact(
 ) -> Array:  # fmt: skip
     """compiler.exact.attention: pages of 64 positions, each summed in key order, then folded."""
     del softcap, sinks
-    return exact.attention(q, k, v, rows, window=window, scale=scale_of(scale, q.shape[-1]))
+    y = exact.attention(q, k, v, rows, scale_of(scale, q.shape[-1]), window)
+    return y.reshape(len(q), -1)
 
 
 def _meaning(
