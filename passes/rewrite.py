@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from compiler.graph import Graph, Node, Note, Value, move_note, node
+from compiler.graph import Graph, Node, Note, Origin, Value, move_note, node
 from passes.context import Context
 from passes.parse import parse_pattern
 from passes.pattern import Bound, Match, instance, matches
@@ -155,5 +155,5 @@ def _note_new(graph: Graph, hit: Hit, made: Node, notes: dict[Node, Note]) -> No
         sources = inner if suffix and inner else [root, *inner]
         name = f"{base}.{suffix}" if base and suffix else None
         names = (name, *(None,) * (len(n.types) - 1))
-        notes[n] = Note(names, frozenset().union(*(s.origins for s in sources)), root.rank)
+        notes[n] = Note(names, frozenset[Origin]().union(*(s.origins for s in sources)), root.rank)
         stack.extend(v.node for v in n.operands)
