@@ -15,8 +15,12 @@ from compiler.diagnostics import UserError
 from compiler.knobs import CXX
 from runtime.ggml import TENSOR_TYPES
 from runtime.gguf import Unsupported, open_checkpoint
+from runtime.gguf_header import MetaValue
+from runtime.gguf_writer import write_gguf
+from runtime.tokenizer import open_tokenizer
 from tests.bad_checkpoints import ARCHITECTURE, GOOD, ROWS, File, tensor
 from tests.test_gguf import write_every_type
+from tests.tiny_vocabulary import META, TOKENS, checkpoint
 
 ROOT = Path(__file__).parent.parent
 FLAGS = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"]
@@ -147,3 +151,52 @@ def test_the_reader_exits_3_alone(reader: Path, tmp_path: Path) -> None:
     path.write_bytes(b"GGML")
     done = subprocess.run([str(reader), "text", str(path)], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (3, by_python(path).removeprefix("fault 3 "))
+
+
+def as_text(reader: Path, path: Path, ids: list[int]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([str(reader), "text", str(path), *map(str, ids)], capture_output=True)
+
+
+def with_vocabulary(folder: Path, **changes: MetaValue | None) -> Path:
+    path = folder / "vocabulary.gguf"
+    write_gguf(path, checkpoint(**changes).meta, [], lambda tensor: [])
+    return path
+
+
+def test_text_is_that_of_the_python_tokenizer(reader: Path, tmp_path: Path) -> None:
+    """Seeded ids, most of them halves of characters, some beyond the vocabulary."""
+    path = with_vocabulary(tmp_path)
+    tokenizer = open_tokenizer(open_checkpoint(path))
+    assert open_checkpoint(path).meta == META
+    rng = random.Random(7)
+    samples = [[rng.randrange(len(TOKENS) + 3) for _ in range(60)] for _ in range(30)]
+    samples += [[index] for index in range(250, len(TOKENS))]
+    text = "caf\u00e9 \U0001f600\u4f60abcd<s>\u0661"
+    samples += [tokenizer.encode(text), tokenizer.encode(text)[:-1], []]
+    for ids in samples:
+        done = as_text(reader, path, ids)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert done.stdout.decode() == tokenizer.decode(ids), ids
+
+
+def test_a_vocabulary_without_kinds_is_all_text(reader: Path, tmp_path: Path) -> None:
+    path = with_vocabulary(tmp_path, token_type=None)
+    assert as_text(reader, path, [TOKENS.index("<s>")]).stdout == b"<s>"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model": "llama"}, b'a tokenizer of the kind gpt2 is needed to print text, "llama" was'),
+        ({"model": None}, b"the key tokenizer.ggml.model is needed to print text"),
+        ({"model": 3}, b"the key tokenizer.ggml.model is needed to print text"),
+        ({"tokens": None}, b"an array of strings tokenizer.ggml.tokens is needed"),
+        ({"tokens": [1, 2]}, b"an array of strings tokenizer.ggml.tokens is needed"),
+        ({"token_type": [1]}, b"as many tokenizer.ggml.token_type as tokens are needed, 1 and"),
+    ],
+)
+def test_text_is_refused(
+    reader: Path, tmp_path: Path, changes: dict[str, MetaValue | None], words: bytes
+) -> None:
+    done = as_text(reader, with_vocabulary(tmp_path, **changes), [0])
+    assert done.returncode == 3 and words in done.stderr

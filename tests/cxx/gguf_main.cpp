@@ -49,13 +49,14 @@ static void read(const char* path) try {
 } catch (const Fault& fault) {
     printf("fault %d %s\n", fault.code, fault.message.c_str());
 }
+static void put(const std::string& bytes) { fwrite(bytes.data(), 1, bytes.size(), stdout); }
 static int text(int count, char** words) try {
     Gguf file = gguf_open(words[0]);
     Vocabulary vocabulary = vocabulary_open(file);
     TextStream stream;
     for (int i = 1; i < count; i++)
-        fputs(stream.push(vocabulary_text(vocabulary, strtoull(words[i], nullptr, 10))).c_str(), stdout);
-    fputs(stream.finish().c_str(), stdout);
+        put(stream.push(vocabulary_text(vocabulary, strtoull(words[i], nullptr, 10))));
+    put(stream.finish());
     return 0;
 } catch (const Fault& fault) {
     fprintf(stderr, "%s\n", fault.message.c_str());

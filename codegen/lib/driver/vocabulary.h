@@ -54,7 +54,8 @@ static inline std::string vocabulary_text(const Vocabulary& v, uint64_t id) {
     }
     return out;
 }
-// Text as it comes: an unfinished character is held back, a broken one becomes U+FFFD.
+// Text as it comes: an unfinished character is held back, a broken one becomes U+FFFD. It may hold
+// NULs: write it by length.
 struct TextStream {
     std::string held;
     std::string push(const std::string& bytes) {
