@@ -1,21 +1,11 @@
 // The driver's checkpoint reader alone, for tests: `read PATH...` prints a verdict a file (its tensor
 // table, or the fault that it ends by), `text PATH ID...` the text of token ids, as a stream.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "system.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstdarg>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
+static const char* const PROGRAM = "gguf_main";
+#define fail fail_and_exit  // ours throws, so that one process reads many files
+#include "fail.h"
+#undef fail
 
 struct Fault {
     int code;
@@ -49,14 +39,13 @@ static void read(const char* path) try {
 } catch (const Fault& fault) {
     printf("fault %d %s\n", fault.code, fault.message.c_str());
 }
-static void put(const std::string& bytes) { fwrite(bytes.data(), 1, bytes.size(), stdout); }
 static int text(int count, char** words) try {
     Gguf file = gguf_open(words[0]);
     Vocabulary vocabulary = vocabulary_open(file);
     TextStream stream;
     for (int i = 1; i < count; i++)
-        put(stream.push(vocabulary_text(vocabulary, strtoull(words[i], nullptr, 10))));
-    put(stream.finish());
+        say(stream.push(vocabulary_text(vocabulary, strtoull(words[i], nullptr, 10))));
+    say(stream.finish());
     return 0;
 } catch (const Fault& fault) {
     fprintf(stderr, "%s\n", fault.message.c_str());

@@ -37,26 +37,6 @@ struct Gguf {
         bool fits = found != meta.end() && found->second.kind == kind && found->second.array == array;
         return fits ? &found->second : nullptr;
     }
-    // A key that holds a whole number of any width that is not negative; false where there is none.
-    bool meta_u64(const std::string& key, uint64_t& out) const {
-        auto found = meta.find(key);
-        if (found == meta.end() || found->second.array) return false;
-        const uint8_t* from = data + found->second.at;
-        int64_t number = -1;
-        switch (found->second.kind) {
-            case 0: number = from[0]; break;
-            case 1: number = gguf_load<int8_t>(from); break;
-            case 2: number = gguf_load<uint16_t>(from); break;
-            case 3: number = gguf_load<int16_t>(from); break;
-            case 4: number = gguf_load<uint32_t>(from); break;
-            case 5: number = gguf_load<int32_t>(from); break;
-            case 10:
-            case 11: number = gguf_load<int64_t>(from); break;
-            default: break;
-        }
-        if (number >= 0) out = uint64_t(number);
-        return number >= 0;
-    }
     bool meta_text(const std::string& key, std::string& out) const {
         const GgufValue* found = value(key, GGUF_STRING, false);
         if (found) out = text(found->at);

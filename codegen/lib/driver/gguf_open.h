@@ -1,8 +1,7 @@
 // gguf_open: maps a GGUF file and checks every length, count and offset against the file before it is
-// used. A fault ends by fail(3, ...): "path: what is needed, what was given, at byte offset".
+// used. A fault ends by fail(CHECKPOINT, ...): "path: what is needed, what was given, at byte offset".
 // monocu's runtime/gguf_header.py is the same walk: same rules, same order, same words.
-// Needs: gguf.h utf8.h, cerrno cstdarg cstdio, fcntl.h sys/mman.h sys/stat.h unistd.h, and
-// [[noreturn]] void fail(int code, const char* format, ...).
+// Needs: system.h fail.h utf8.h gguf.h.
 struct GgufType {
     uint32_t id;
     uint32_t block;  // weights
@@ -28,17 +27,6 @@ static constexpr uint64_t GGUF_MAX_NAME = 127;           // bytes
 static constexpr uint64_t GGUF_MAX_DIM = 1ull << 31;
 static constexpr uint64_t GGUF_MAX_SIZE = 1ull << 48;    // elements of a tensor
 
-// Bytes of a file as an error shows them: quoted, ASCII only, at most 60 of them.
-static inline std::string gguf_shown(std::string_view bytes) {
-    std::string out = "\"";
-    for (char c : bytes.substr(0, 60)) {
-        char shown[8];
-        bool plain = c >= 32 && c < 127 && c != '"' && c != '\\';
-        snprintf(shown, sizeof shown, plain ? "%c" : "\\x%02x", uint8_t(c));
-        out += shown;
-    }
-    return out + (bytes.size() > 60 ? "\"..." : "\"");
-}
 // A cursor over the header; every read is checked against the file's end first.
 struct GgufWalk {
     Gguf& file;
@@ -53,7 +41,7 @@ struct GgufWalk {
         va_start(arguments, format);
         vsnprintf(message, sizeof message, format, arguments);
         va_end(arguments);
-        fail(3, "%s: %s, at byte offset %llu", file.path.c_str(), message, ull(where));
+        fail(CHECKPOINT, "%s: %s, at byte offset %llu", file.path.c_str(), message, ull(where));
     }
     std::string label(const std::string& what) const {
         return element < 0 ? what : "element " + std::to_string(element) + " of " + what;
@@ -79,7 +67,7 @@ struct GgufWalk {
         const uint8_t* from = file.data + at;
         if (!utf8_valid(from, size))
             stop(start, "%s: UTF-8 is needed, %s was given", label(what).c_str(),
-                 gguf_shown({reinterpret_cast<const char*>(from), size}).c_str());
+                 shown({reinterpret_cast<const char*>(from), size}).c_str());
         at += size;
         return std::string_view(reinterpret_cast<const char*>(from), size);
     }
@@ -99,7 +87,7 @@ struct GgufWalk {
         uint64_t start = at;
         std::string name(text("key " + std::to_string(index), GGUF_MAX_KEY));
         if (name.empty()) stop(start, "key %llu: a name is needed, \"\" was given", ull(index));
-        std::string what = "key " + gguf_shown(name);
+        std::string what = "key " + shown(name);
         if (file.meta.count(name))
             stop(start, "%s: one value is needed, a second was given", what.c_str());
         file.meta.emplace(name, value(name, what));
@@ -165,7 +153,7 @@ struct GgufWalk {
                               (c >= 'A' && c <= 'Z') || (c && strchr("_.-/", c)));
         if (!plain)
             stop(start, "%s: letters, digits and \"_.-/\" without \"..\" are needed, %s was given",
-                 what.c_str(), gguf_shown(name).c_str());
+                 what.c_str(), shown(name).c_str());
         if (file.tensors.count(name))
             stop(start, "tensor \"%s\": one entry is needed, a second was given", name.c_str());
         return name;
@@ -247,7 +235,7 @@ struct GgufWalk {
     void walk() {
         if (file.size < 4 || memcmp(file.data, "GGUF", 4))
             stop(0, "magic: \"GGUF\" is needed, %s was given",
-                 gguf_shown({reinterpret_cast<const char*>(file.data), std::min<size_t>(file.size, 4)}).c_str());
+                 shown({reinterpret_cast<const char*>(file.data), std::min<size_t>(file.size, 4)}).c_str());
         at = 4;
         uint32_t version = number<uint32_t>("version");
         if (version == 2u << 24 || version == 3u << 24)
@@ -263,13 +251,13 @@ static inline Gguf gguf_open(const char* path) {
     Gguf file;
     file.path = path;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO would wait for its writer
-    if (fd < 0) fail(3, "%s: cannot be opened: %s", path, strerror(errno));
+    if (fd < 0) fail(CHECKPOINT, "%s: cannot be opened: %s", path, strerror(errno));
     struct stat status;
-    if (fstat(fd, &status) || !S_ISREG(status.st_mode)) fail(3, "%s: a regular file is needed", path);
+    if (fstat(fd, &status) || !S_ISREG(status.st_mode)) fail(CHECKPOINT, "%s: a regular file is needed", path);
     file.size = uint64_t(status.st_size);
     if (file.size) {
         void* mapped = mmap(nullptr, file.size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (mapped == MAP_FAILED) fail(3, "%s: cannot be mapped: %s", path, strerror(errno));
+        if (mapped == MAP_FAILED) fail(CHECKPOINT, "%s: cannot be mapped: %s", path, strerror(errno));
         file.data = static_cast<const uint8_t*>(mapped);
     }
     close(fd);

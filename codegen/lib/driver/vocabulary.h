@@ -1,5 +1,5 @@
 // Token ids to text, for byte-level BPE vocabularies (tokenizer.ggml.model gpt2) of a GGUF file.
-// Needs: gguf.h utf8.h, vector, and [[noreturn]] void fail(int code, const char* format, ...).
+// Needs: system.h fail.h utf8.h gguf.h.
 struct Vocabulary {
     const Gguf* file;
     std::vector<uint64_t> tokens;  // byte offset of each token's string in the file
@@ -20,15 +20,15 @@ static inline Vocabulary vocabulary_open(const Gguf& file) {
     std::string model;
     const char* path = file.path.c_str();
     if (!file.meta_text("tokenizer.ggml.model", model))
-        fail(3, "%s: the key tokenizer.ggml.model is needed to print text", path);
+        fail(CHECKPOINT, "%s: the key tokenizer.ggml.model is needed to print text", path);
     if (model != "gpt2")
-        fail(3, "%s: a tokenizer of the kind gpt2 is needed to print text, %s was given; print token ids",
-             path, gguf_shown(model).c_str());
+        fail(CHECKPOINT, "%s: a tokenizer of the kind gpt2 is needed to print text, %s was given; print token ids",
+             path, shown(model).c_str());
     const GgufValue* tokens = file.value("tokenizer.ggml.tokens", GGUF_STRING, true);
     const GgufValue* kinds = file.value("tokenizer.ggml.token_type", GGUF_I32, true);
-    if (!tokens) fail(3, "%s: an array of strings tokenizer.ggml.tokens is needed to print text", path);
+    if (!tokens) fail(CHECKPOINT, "%s: an array of strings tokenizer.ggml.tokens is needed to print text", path);
     if (kinds && kinds->count != tokens->count)
-        fail(3, "%s: as many tokenizer.ggml.token_type as tokens are needed, %llu and %llu were given",
+        fail(CHECKPOINT, "%s: as many tokenizer.ggml.token_type as tokens are needed, %llu and %llu were given",
              path, ull(kinds->count), ull(tokens->count));
     Vocabulary v = {&file, {}, kinds ? file.data + kinds->at : nullptr, {}};
     vocabulary_bytes(v.bytes);
