@@ -118,17 +118,18 @@ __global__ void arithmetic_probe(float a, float b, float c, float tiny, float* o
 }
 
 #ifndef __CUDACC_RTC__
+#include <cstring>
 // Refuses a build whose compiler contracts a * b + c or flushes denormals: its bits would not be the program's.
 inline void verify_arithmetic(cudaStream_t stream) {
-    float* out;
-    float got[3];
+    // (1 + 2^-12)^2 - (1 + 2^-11): 0 rounded twice, 2^-24 rounded once. Compared as bits: a flushing CPU compares wrong too.
+    const float want[3] = {0.0f, 0x1p-24f, 0x1p-127f};
+    float got[3], *out;
     check(cudaMalloc(&out, sizeof got), "cudaMalloc");
-    // (1 + 2^-12)^2 - (1 + 2^-11): 0 rounded twice, 2^-24 rounded once.
     launch(stream, arithmetic_probe, Shape{dim3(1), dim3(1), 0}, 0x1.001p0f, 0x1.001p0f, -0x1.002p0f, 0x1p-126f, out);
     check(cudaMemcpyAsync(got, out, sizeof got, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
     check(cudaStreamSynchronize(stream), "arithmetic_probe");
     check(cudaFree(out), "cudaFree");
-    if (got[0] == 0.0f && got[1] == 0x1p-24f && got[2] == 0x1p-127f) return;
+    if (memcmp(got, want, sizeof got) == 0) return;
     fprintf(stderr, "error: this build changes the arithmetic: build with -fmad=false (nvcc) or -ffp-contract=off (g++), without fast math\n");
     exit(4);
 }

@@ -96,18 +96,6 @@ inline cudaError_t enqueue(Stream* stream, Work work) {
     return cudaSuccess;
 }
 
-inline cudaError_t allocate(void** out, size_t bytes) {
-    if (capturing()) return report(cudaErrorStreamCaptureUnsupported);
-    if (!out) return report(cudaErrorInvalidValue);
-    *out = nullptr;
-    if (!bytes) return cudaSuccess;
-    void* memory = nullptr;
-    if (bytes > SIZE_MAX / 2 || posix_memalign(&memory, 256, bytes)) return report(cudaErrorMemoryAllocation);
-    fill_poison(memory, bytes);
-    *out = memory;
-    return cudaSuccess;
-}
-
 inline size_t memory_info(const char* key) {
     size_t kib = 0;
     char line[128];
@@ -117,6 +105,19 @@ inline size_t memory_info(const char* key) {
         if (!strncmp(line, key, strlen(key))) kib = strtoull(line + strlen(key), nullptr, 10);
     fclose(file);
     return kib * 1024;
+}
+
+inline cudaError_t allocate(void** out, size_t bytes) {
+    if (capturing()) return report(cudaErrorStreamCaptureUnsupported);
+    if (!out) return report(cudaErrorInvalidValue);
+    *out = nullptr;
+    if (!bytes) return cudaSuccess;
+    void* memory = nullptr;
+    const bool too_much = bytes > 64 << 20 && bytes > memory_info("MemTotal:");  // malloc would promise it all the same
+    if (too_much || posix_memalign(&memory, 256, bytes)) return report(cudaErrorMemoryAllocation);
+    fill_poison(memory, bytes);
+    *out = memory;
+    return cudaSuccess;
 }
 
 }  // namespace monocu_host

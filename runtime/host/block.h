@@ -82,18 +82,27 @@ inline const char* kernel_symbol(const void* kernel) {
     return dladdr(kernel, &info) ? info.dli_sname : nullptr;
 }
 
-// Ends the process over a fault of the block that runs.
-[[noreturn]] __attribute__((format(printf, 1, 2))) inline void fail_block(const char* format, ...) {
+// Ends the process over a fault of a kernel.
+[[noreturn]] __attribute__((format(printf, 2, 3))) inline void fail_kernel(const Launch& launch, const char* format, ...) {
     char what[512];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    const char* symbol = kernel_symbol(block->launch->kernel);
+    const char* symbol = kernel_symbol(launch.kernel);
     const char* plain = symbol ? abi::__cxa_demangle(symbol, nullptr, nullptr, nullptr) : nullptr;
-    const char* name = plain ? plain : symbol ? symbol : "without a name (link with -rdynamic)";
+    fail("kernel %s: %s", plain ? plain : symbol ? symbol : "without a name (link with -rdynamic)", what);
+}
+
+// The same, of the block that runs.
+[[noreturn]] __attribute__((format(printf, 1, 2))) inline void fail_block(const char* format, ...) {
+    char what[480];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
     const uint3 at = block->index;
-    fail("kernel %s, block (%u, %u, %u): %s", name, at.x, at.y, at.z, what);
+    fail_kernel(*block->launch, "block (%u, %u, %u): %s", at.x, at.y, at.z, what);
 }
 
 // No thread can run and some have not ended: counts them by what they wait for.
@@ -119,7 +128,7 @@ inline void start_block(Block& b, const Launch& launch, uint3 index, uint32_t ra
     b.index = index;
     b.warps = (launch.threads + WARP - 1) / WARP;
     b.live = launch.threads;
-    b.arrived = b.spinning = 0;
+    b.arrived = b.spinning = b.votes = b.warp = b.lane = 0;
     b.random = random;
     b.runnable = b.warps == 32 ? ~0u : (1u << b.warps) - 1;
     for (unsigned w = 0; w < b.warps; w++) {

@@ -23,6 +23,11 @@
 #include <math.h>
 #include <stdlib.h>
 #undef _GLIBCXX_INCLUDE_NEXT_C_HEADERS
+#undef isnan  // C's macros would break std::isnan
+#undef isinf
+#undef isfinite
+#undef isnormal
+#undef signbit
 
 #include <atomic>
 #include <tuple>

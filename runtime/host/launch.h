@@ -68,7 +68,7 @@ inline void order_blocks(Launch& launch) {
 }
 
 inline void run_launch(Launch& launch) {
-    if (block && block->live) fail("a kernel launched a kernel");
+    if (block && block->live) fail_block("launches a kernel");
     Pool& p = pool();
     Lock one(&p.one_launch);
     order_blocks(launch);

@@ -33,7 +33,7 @@ struct Worker {
     Fiber native;             // the CPU thread's own stack
     Fiber* running = nullptr;
     Fiber* idle = nullptr;    // fibers parked in `run_threads`
-    size_t fibers = 0;
+    std::vector<Fiber*> fibers;  // all that were made
     Launch* launch = nullptr;
     std::vector<Block*> active, spare;  // active: blocks begun and not ended, the running one among them
     size_t turn = 0;                    // of the running block in `active`
@@ -181,7 +181,6 @@ inline bool take(Block& b) {
         Fiber* self = me.running;
         const bool more = pick(me);
         if (more && take(*block)) continue;
-        if (overflown(self)) fail("a thread's stack of %zu bytes overflowed", STACK_BYTES);
         self->next = me.idle;
         me.idle = self;
         me.running = more ? block->warp_at[block->warp].fiber[block->lane] : &me.native;
@@ -191,7 +190,10 @@ inline bool take(Block& b) {
 }
 
 inline Fiber* idle_fiber(Worker& me) {
-    if (!me.idle) return make_fiber(run_threads, me.fibers++);
+    if (!me.idle) {
+        me.fibers.push_back(make_fiber(run_threads, me.fibers.size()));
+        return me.fibers.back();
+    }
     Fiber* fiber = me.idle;
     me.idle = fiber->next;
     return fiber;
@@ -229,6 +231,8 @@ inline void work(Launch& launch) {
     take(*block);
     me.running = idle_fiber(me);
     switch_fiber(&me.native, me.running);
+    for (const Fiber* fiber : me.fibers)
+        if (overflown(fiber)) fail_kernel(launch, "a thread's stack of %zu bytes overflowed", STACK_BYTES);
 }
 
 }  // namespace monocu_host
