@@ -157,6 +157,18 @@ def test_the_trace_names_values_in_program_order() -> None:
     assert np.array_equal(seen[1][1], -seen[0][1])  # type: ignore[operator]
 
 
+def test_weights_of_plain_elements_are_values_of_their_dtype() -> None:
+    gain = np.array([1, 2, 3], np.float32)
+    held = {"f": encode(FORMATS["f32"], gain), "h": encode(FORMATS["f16"], gain / 3)}
+    f, h = (leaf("weight", n, Type(w.format.name, w.shape)) for n, w in held.items())
+    graph = Graph((("sum", apply("add", f, apply("cast", h, dtype="f32"))), ("h", h)))
+    got = run(graph, Environment(weight=held.__getitem__))
+    want = gain + (gain / 3).astype(np.float16).astype(np.float32)
+    assert np.array_equal(got["sum"], want) and isinstance(got["h"], Weight)
+    real = run(graph, Environment(weight=held.__getitem__), meaning=True)
+    assert real["sum"].dtype == np.float64 and np.array_equal(real["sum"], want)
+
+
 def test_two_results_of_an_op_are_two_results() -> None:
     x = leaf("input", "x", Type("f32", (1, 5)))
     top = build("top_k", (x,), {"k": 2})

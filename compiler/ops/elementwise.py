@@ -65,15 +65,15 @@ def _softplus(x: Array) -> Array:
 
 
 TABLE = (
-    Row("add", 2, "a + b", lambda a, b: a + b, lambda a, b: a + b,
+    Row("add", 2, "a + b; integers wrap", lambda a, b: a + b, lambda a, b: a + b,
         {"f32": "{0} + {1}", "int": "add_wrap({0}, {1})"}),
-    Row("sub", 2, "a - b", lambda a, b: a - b, lambda a, b: a - b,
+    Row("sub", 2, "a - b; integers wrap", lambda a, b: a - b, lambda a, b: a - b,
         {"f32": "{0} - {1}", "int": "sub_wrap({0}, {1})"}),
-    Row("mul", 2, "a * b", lambda a, b: a * b, lambda a, b: a * b,
+    Row("mul", 2, "a * b; integers wrap", lambda a, b: a * b, lambda a, b: a * b,
         {"f32": "{0} * {1}", "int": "mul_wrap({0}, {1})"}),
-    Row("div", 2, "a / b, reals only", lambda a, b: a / b, lambda a, b: a / b,
+    Row("div", 2, "a / b, of reals", lambda a, b: a / b, lambda a, b: a / b,
         {"f32": "{0} / {1}"}),
-    Row("neg", 1, "-x", lambda x: -x, lambda x: -x,
+    Row("neg", 1, "-x; integers wrap", lambda x: -x, lambda x: -x,
         {"f32": "-{0}", "int": "neg_wrap({0})"}),
     Row("exp", 1, "e to the x", np.exp, exact.exp, {"f32": "exp32({0})"}),
     Row("log", 1, "natural logarithm", np.log, exact.log, {"f32": "log32({0})"}),
