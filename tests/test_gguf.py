@@ -11,8 +11,10 @@ from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter
 
 from compiler.diagnostics import CHECKPOINT, UserError
 from compiler.formats import FORMATS
+from runtime.fetch import cached
 from runtime.ggml import TENSOR_TYPES
 from runtime.gguf import Checkpoint, Unsupported, open_checkpoint
+from runtime.synthetic import cut
 from tests.bad_checkpoints import GOOD, ROWS, Bad
 
 
@@ -141,5 +143,23 @@ def test_a_vocabulary_opens_fast(tmp_path: Path) -> None:
     writer.close()
     start = time.perf_counter()
     tokens = open_checkpoint(path).meta["tokenizer.ggml.tokens"]
-    assert time.perf_counter() - start < 0.3 * 3  # a third of the bound for a busy machine
+    assert (
+        time.perf_counter() - start < 0.9
+    )  # 0.1 s alone; 0.3 s is promised, a test machine is busy
     assert isinstance(tokens, list) and tokens[-1] == "token49151"
+
+
+@pytest.mark.model
+def test_smollm2(tmp_path: Path) -> None:
+    path = cached("smollm2")
+    if path is None:
+        pytest.skip("SmolLM2 is not in the cache: monocu fetch smollm2")
+    checkpoint = open_checkpoint(path)
+    assert len(checkpoint.tensors) == 272 and checkpoint.architecture == "llama"
+    assert checkpoint.weight("token_embd.weight").format.name == "q8_0"
+    assert checkpoint.weight("blk.29.ffn_down.weight").shape == (576, 1536)
+    part = open_checkpoint(cut(path, tmp_path / "part.gguf", 3))
+    assert len(part.tensors) == 2 + 9 * 3
+    assert part.meta == checkpoint.meta | {"llama.block_count": 3}
+    bare = open_checkpoint(cut(path, tmp_path / "bare.gguf", 1, vocabulary=False))
+    assert "tokenizer.ggml.tokens" not in bare.meta and bare.path.stat().st_size < 40_000_000
