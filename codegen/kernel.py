@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from compiler.graph import Value
+from compiler.graph import Function, Node, Value
 from compiler.target import Options, Target
 
 
@@ -82,8 +82,13 @@ class Launch:
 
 @dataclass(frozen=True)
 class Context:
-    """What a provider may look at."""
+    """What a provider may look at; `first_call` of each fused function gives its kernel the names."""
 
     target: Target
     options: Options
     names: dict[Value, str] = field(default_factory=dict[Value, str])
+    first_call: dict[Function, Node] = field(default_factory=dict[Function, Node])
+
+    def namesake(self, node: Node) -> Node:
+        """The node after whose values the kernel of `node` names its parameters: one for all equal layers."""
+        return self.first_call.setdefault(node.function, node) if node.op == "call" else node

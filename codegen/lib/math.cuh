@@ -160,11 +160,17 @@ __device__ inline void sincos64(double angle, float* sine, float* cosine) {
 
 // A half's 16 bits as a float; every half is one.
 __device__ inline float half_to_float(unsigned short half) {
+#ifdef __CUDA_ARCH__
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
+    return value;
+#else
     unsigned int sign = (half & 0x8000u) << 16;
     unsigned int rest = half & 0x7fffu;
     if (rest >= 0x7c00u) return rest > 0x7c00u ? not_a_number() : float_of(sign | 0x7f800000u);
     if (rest < 0x0400u) return with_sign((float)rest * 0x1p-24f, float_of(sign));
     return float_of(sign | ((rest << 13) + 0x38000000u));
+#endif
 }
 
 // The nearest half's 16 bits, ties to even; too great is inf, NaN is 0x7e00.

@@ -1,0 +1,21 @@
+"""The driver's text: the C++ files of lib/driver in the order in which they stand at a program's end.
+Contract: they use only what the generated part above them defines (templates/program.cu.j2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "lib" / "driver"
+COMMON = ("system", "fail", "flags", "npy", "values", "memory")
+MODEL = (
+    *COMMON,
+    *("model_flags", "utf8", "gguf", "gguf_open", "vocabulary", "load"),
+    *("steps", "session", "output", "report", "model_main"),
+)
+OP_PROGRAM = (*COMMON, "op_flags", "op_values", "op_main")
+
+
+def driver_text(is_model: bool) -> str:
+    """main() and all that it needs, for a model or for an op program."""
+    names = MODEL if is_model else OP_PROGRAM
+    return "\n".join((FOLDER / f"{name}.h").read_text() for name in names)

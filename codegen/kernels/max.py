@@ -1,0 +1,5 @@
+"""`max` over an axis; see reduce.py."""
+
+from codegen.kernels.reduce import plan
+
+__all__ = ["plan"]

@@ -1,0 +1,101 @@
+// An op program's inputs as bytes for the device, and its results as text.
+
+size_t elements(const Value& v) {
+    size_t count = 1;
+    for (int i = 0; i < v.rank; i++) count *= size_t(v.shape[i]);
+    return count;
+}
+std::vector<int64_t> shape_of(const Value& v) {
+    return std::vector<int64_t>(v.shape, v.shape + v.rank);
+}
+// A number rounded once to a float of `fraction` bits whose lowest normal exponent is `lowest`.
+uint16_t narrow(double v, int fraction, int lowest) {
+    uint16_t sign = std::signbit(v) ? 0x8000 : 0, infinite = uint16_t(0x7FFF >> fraction << fraction);
+    double size = std::fabs(v);
+    if (v != v) return uint16_t(sign | infinite | 1 << (fraction - 1));
+    int exponent = size > 0 && !std::isinf(size) ? std::max(std::ilogb(size), lowest) : lowest;
+    double whole = std::isinf(size) ? HUGE_VAL : std::nearbyint(std::ldexp(size, fraction - exponent));
+    if (exponent > -lowest + 1 || std::ldexp(whole, exponent - fraction) >= std::ldexp(1.0, 2 - lowest))
+        return sign | infinite;
+    return uint16_t(sign | (((exponent - lowest) << fraction) + int(whole)));
+}
+double widen(uint16_t bits, int fraction, int lowest) {
+    int exponent = (bits & 0x7FFF) >> fraction, rest = bits & ((1 << fraction) - 1);
+    double size = exponent ? std::ldexp(rest + (1 << fraction), exponent - 1 + lowest - fraction)
+                           : std::ldexp(rest, lowest - fraction);
+    if (exponent == 0x7FFF >> fraction) size = rest ? NAN : HUGE_VAL;
+    return bits & 0x8000 ? -size : size;
+}
+template <class T>
+void put_bytes(std::vector<uint8_t>& out, size_t i, T value) {
+    memcpy(&out[i * sizeof value], &value, sizeof value);
+}
+void put_number(std::vector<uint8_t>& out, size_t i, const char* dtype, double v) {
+    if (!strcmp(dtype, "f32")) put_bytes(out, i, float(v));
+    if (!strcmp(dtype, "f16")) put_bytes(out, i, narrow(v, 10, -14));
+    if (!strcmp(dtype, "bf16")) put_bytes(out, i, narrow(v, 7, -126));
+    if (!strcmp(dtype, "i32")) put_bytes(out, i, int32_t(v));
+    if (!strcmp(dtype, "i64")) put_bytes(out, i, int64_t(v));
+}
+// Literals, one scalar for all, or the default pattern.
+std::vector<uint8_t> declared_input(const Input& input) {
+    const Value& v = input.value;
+    std::vector<uint8_t> out(elements(v) * element_of(v.dtype).stored);
+    double step = v.dtype[0] == 'i' ? 1 : 0.5;
+    for (size_t i = 0; i < elements(v); i++) {
+        double pattern = (double(i % 7) - 3) * step;
+        double number = input.fill == 2 ? input.literals[i] : input.fill == 1 ? input.scalar : pattern;
+        put_number(out, i, v.dtype, number);
+    }
+    return out;
+}
+std::vector<uint8_t> input_from_file(const Value& v, const std::string& path) {
+    Npy array = read_npy(path);
+    check_npy(array, element_of(v.dtype), shape_of(v));
+    if (strcmp(v.dtype, "bf16")) return array.data;
+    std::vector<uint8_t> out(array.data.size() / 2);
+    for (size_t i = 0; i < out.size(); i += 2) {
+        if (array.data[2 * i] || array.data[2 * i + 1])
+            fail(USAGE, "%s: numbers of bf16 are needed, element %zu is none", path.c_str(), i / 2);
+        memcpy(&out[i], &array.data[2 * i + 2], 2);
+    }
+    return out;
+}
+// The rows input as a table: sequence and position of each row.
+void set_rows(Step& step, const Input* input, const std::string& path) {
+    step.rows = MAX_ROWS;
+    step.wanted = MAX_WANTED;
+    for (int i = 0; i < MAX_WANTED; i++) step.want[i] = i;
+    for (int i = 0; i < MAX_ROWS; i++) {
+        bool given = input && path.empty() && input->fill == 2;
+        step.seq[i] = given ? int(input->literals[2 * i]) : 0;
+        step.pos[i] = given ? int(input->literals[2 * i + 1]) : i;
+        step.token[i] = 0;
+    }
+    if (path.empty()) return;
+    Npy array = read_npy(path);
+    check_npy(array, element_of("i32"), {MAX_ROWS, 2});
+    for (int i = 0; i < MAX_ROWS; i++) {
+        memcpy(&step.seq[i], &array.data[size_t(i) * 8], 4);
+        memcpy(&step.pos[i], &array.data[size_t(i) * 8 + 4], 4);
+    }
+}
+// The shortest decimal that reads back as the same float.
+template <class T>
+std::string number_text(T v) {
+    char text[48];
+    if (v != v) return "nan";
+    return std::string(text, std::to_chars(text, text + sizeof text, v).ptr);
+}
+std::string element_text(const char* dtype, const uint8_t* at, size_t i) {
+    if (!strcmp(dtype, "f32")) return number_text(reinterpret_cast<const float*>(at)[i]);
+    if (!strcmp(dtype, "i32")) return number_text(reinterpret_cast<const int32_t*>(at)[i]);
+    if (!strcmp(dtype, "i64")) return number_text(reinterpret_cast<const int64_t*>(at)[i]);
+    uint16_t bits = reinterpret_cast<const uint16_t*>(at)[i];
+    return number_text(float(strcmp(dtype, "f16") ? widen(bits, 7, -126) : widen(bits, 10, -14)));
+}
+std::string result_text(const Value& v, const std::vector<uint8_t>& bytes) {
+    std::string out = std::string(v.name) + ": " + type_text(v) + "\n";
+    for (size_t i = 0; i < elements(v); i++) out += element_text(v.dtype, bytes.data(), i) + "\n";
+    return out;
+}

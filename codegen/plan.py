@@ -1,0 +1,275 @@
+"""The plan: a graph as launches of named kernels, rolled into loops, every buffer, weight and cache in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from codegen import memory, roll
+from codegen.expr import identifier
+from codegen.families import (
+    PLAIN,
+    TILES,
+    CacheFamily,
+    Family,
+    Member,
+    cache_families,
+    weight_families,
+)
+from codegen.kernel import Arg, Context, Kernel, Launch, Refusal
+from codegen.kernels import provider
+from codegen.kernels.repack import repack_input
+from compiler import ops
+from compiler.diagnostics import Diagnostic, ProgramError, Span
+from compiler.graph import LEAVES, Graph, Node, Value
+from compiler.program import Program
+from compiler.target import Options, Target
+from compiler.types import ROWS, WANTED, nbytes
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One launch of the flat list: what it runs, and the node that it computes (None: a repack of an input)."""
+
+    launch: Launch
+    kernel: str
+    node: Node | None
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A slot of the activations' allocation. name: how the emitted struct calls it; values: whose it is."""
+
+    name: str
+    offset: int
+    nbytes: int
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that the emitted file says, as data."""
+
+    program: Program
+    target: Target
+    options: Options
+    names: Mapping[Value, str]
+    kernels: Mapping[str, Kernel]  # in launch order
+    launches: tuple[Planned, ...]
+    loops: tuple[roll.Loop, ...]
+    buffers: tuple[Buffer, ...]
+    buffer_of: Mapping[Value, int]  # index into buffers, of every stored value and view
+    buffer_bytes: int
+    families: tuple[Family, ...]
+    weights: Mapping[tuple[Value, int], Member]
+    weight_bytes: int
+    cache_families: tuple[CacheFamily, ...]
+    caches: Mapping[Value, Member]
+    cache_bytes: int  # of one position of one sequence
+
+    @property
+    def graph(self) -> Graph:
+        return self.program.graph
+
+    def cache_leaf(self, value: Value) -> Value:
+        """The cache that a version belongs to."""
+        while value.node.op != "cache":
+            value = value.node.operands[0]
+        return value
+
+
+def plan(program: Program, target: Target, options: Options, names: Mapping[Value, str]) -> Plan:
+    """Plans a lowered program, whole; ProgramError lists every node that the target cannot compute."""
+    context = Context(target, options, dict(names))
+    launches = _tile_inputs(_launches(program.graph, context))
+    kernels, named = _name(launches)
+    planned = tuple(Planned(launch, named[launch.kernel], node) for launch, node in launches)
+    families, weights, weight_bytes = weight_families(
+        (arg.value, TILES if arg.kind == "weight" else PLAIN)
+        for p in planned
+        for arg in p.launch.args
+        if arg.value.node.op == "weight"
+    )
+    leaves = [n.result() for n in program.graph.nodes() if n.op == "cache"]
+    caches, where, cache_bytes = cache_families(leaves)
+    store = _Store(program, options, planned, weights, where)
+    loops = () if options.dump and not program.is_model else roll.loops(store.items)
+    buffers, buffer_of, total = store.place(loops, names)
+    return Plan(
+        program, target, options, names, kernels, planned, loops, buffers, buffer_of, total,
+        families, weights, weight_bytes, caches, where, cache_bytes,
+    )  # fmt: skip
+
+
+def _launches(graph: Graph, context: Context) -> list[tuple[Launch, Node | None]]:
+    out: list[tuple[Launch, Node | None]] = []
+    refused: list[Diagnostic] = []
+    for node in graph.nodes():
+        if node.op in LEAVES or is_view(node):
+            continue
+        try:
+            out.append((provider(node)(node, context), node))
+        except Refusal as refusal:
+            origins = sorted(graph.note(node).origins, key=lambda o: o[-1].span)
+            span = origins[0][-1].span if origins else Span("graph", 0, 0, 0)
+            refused.append(Diagnostic(span, f"{context.target.name} cannot compute this: {refusal}"))
+    if refused:
+        raise ProgramError(refused, graph.sources[0][1] if graph.sources else "")
+    return out
+
+
+def is_view(node: Node) -> bool:
+    return node.op != "call" and node.op not in LEAVES and "view" in ops.get(node.op).traits
+
+
+def root(value: Value) -> Value:
+    """The value whose memory this one is: views look through to it."""
+    while is_view(value.node):
+        value = value.node.operands[0]
+    return value
+
+
+def _tile_inputs(
+    launches: list[tuple[Launch, Node | None]],
+) -> list[tuple[Launch, Node | None]]:
+    """Inputs that are read as weights are repacked first, by launches of their own."""
+    tiled: dict[Value, Launch] = {}
+    for launch, node in launches:
+        for arg in launch.args:
+            if arg.kind == "weight" and arg.value.node.op != "weight" and arg.value not in tiled:
+                if root(arg.value).node.op != "input":
+                    name = node.op if node else "repack"
+                    raise Refusal(
+                        f"{name} needs a weight or an input as its matrix, got {arg.value.node.op}"
+                    )
+                tiled[arg.value] = repack_input(arg.value)
+    return [*((launch, None) for launch in tiled.values()), *launches]
+
+
+def _name(
+    launches: Sequence[tuple[Launch, Node | None]],
+) -> tuple[dict[str, Kernel], dict[Kernel, str]]:
+    """Each distinct kernel once, called after what it computes."""
+    kernels: dict[str, Kernel] = {}
+    named: dict[Kernel, str] = {}
+    taken: set[str] = set()
+    for launch, _ in launches:
+        if launch.kernel not in named:
+            name = identifier(launch.kernel.base, taken)
+            named[launch.kernel] = name
+            kernels[name] = launch.kernel
+    return kernels, named
+
+
+class _Store:
+    """Which launch makes which value, and where each value lives."""
+
+    def __init__(
+        self,
+        program: Program,
+        options: Options,
+        planned: Sequence[Planned],
+        weights: Mapping[tuple[Value, int], Member],
+        caches: Mapping[Value, Member],
+    ) -> None:
+        self.program, self.options, self.planned = program, options, planned
+        self.weights, self.caches = weights, caches
+        self.makers: dict[Value, tuple[int, int]] = {}
+        inputs = [n.result() for n in program.graph.nodes() if n.op == "input"]
+        inputs = [v for v in inputs if v.type.dtype != "rows" and not self._is_token(v)]
+        for index, leaf in enumerate(inputs):
+            self.makers[leaf] = (-1 - index, 0)
+        self.inputs = tuple(inputs)
+        for number, p in enumerate(planned):
+            for result, arg in enumerate(a for a in p.launch.args if a.writes):
+                if arg.kind == "value":
+                    self.makers[arg.value] = (number, result)
+        self.tiles = {
+            p.launch.args[0].value: (number, 0)
+            for number, p in enumerate(planned)
+            if p.node is None
+        }
+        keys: dict[object, int] = {}
+        self.items = tuple(self._item(number, p, keys) for number, p in enumerate(planned))
+
+    def _is_token(self, value: Value) -> bool:
+        return self.program.is_model and value.node.attr("name") == "token"
+
+    def _item(self, number: int, p: Planned, keys: dict[object, int]) -> roll.Item:
+        launch = p.launch
+        key = (launch.kernel, launch.arguments, launch.grid, launch.threads, launch.shared)
+        refs = tuple(self._ref(number, arg, launch, p.node is None) for arg in launch.args)
+        return roll.Item(keys.setdefault(key, len(keys)), refs)
+
+    def _ref(self, number: int, arg: Arg, launch: Launch, repacks: bool) -> roll.Ref:
+        if arg.value.node.op == "weight":
+            where = self.weights[arg.value, TILES if arg.kind == "weight" else PLAIN]
+            return roll.Ref("member", where.family, where.index)
+        if arg.kind == "cache":
+            leaf = arg.value
+            while leaf.node.op != "cache":
+                leaf = leaf.node.operands[0]
+            where = self.caches[leaf]
+            return roll.Ref("member", -1 - where.family, where.index)
+        if arg.kind == "rows" or self._is_leaf_token(arg):
+            return roll.Ref("same")
+        if arg.kind == "weight":
+            return roll.Ref("value", *self.tiles[arg.value])
+        if arg.writes and repacks:
+            return roll.Ref("value", number, 0, True)
+        maker = self.makers[root(arg.value)]
+        return roll.Ref("value", *maker, arg.writes, arg.value in launch.in_place)
+
+    def _is_leaf_token(self, arg: Arg) -> bool:
+        return arg.value.node.op == "input" and arg.value not in self.makers
+
+    def nbytes(self, value: Value) -> int:
+        limits = self.options
+        rows = min(limits.max_rows, 10**9)
+        return nbytes(value.type, rows, min(limits.max_seqs, rows))
+
+    def place(
+        self, loops: tuple[roll.Loop, ...], names: Mapping[Value, str]
+    ) -> tuple[tuple[Buffer, ...], dict[Value, int], int]:
+        """The buffers in order of first use, which one each value has, and the bytes of all."""
+        from codegen.families import tile_bytes
+
+        sizes = {maker: self.nbytes(v) for v, maker in self.makers.items()}
+        sizes |= {maker: tile_bytes(v.type) for v, maker in self.tiles.items()}
+        results = [root(v) for _, v in self.program.graph.results]
+        kept = [self.makers[v] for v in (*self.inputs, *results) if v in self.makers]
+        lives = memory.lifetimes(self.items, loops, sizes, kept)
+        offsets, total = memory.place(lives, reuse=not self.options.dump)
+        join = memory.joined(self.items, loops)
+        owners: dict[memory.Slot, list[Value]] = {}
+        for value, maker in self.makers.items():
+            owners.setdefault(memory.slot_of(*maker, loops, join), []).append(value)
+        for value, maker in self.tiles.items():
+            owners.setdefault(memory.slot_of(*maker, loops, join), []).append(value)
+        need = {life.slot: life.nbytes for life in lives}
+        buffers: list[Buffer] = []
+        buffer_of: dict[Value, int] = {}
+        taken: set[str] = set()
+        for slot in sorted((s for s in offsets), key=lambda s: (s[0] >= 0, abs(s[0]), s[1])):
+            values = owners[slot]
+            tile = slot in self.tiles.values()
+            base = f"{names[values[-1]]}_tiles" if tile else names[values[-1]]
+            name = identifier(short_name(base), taken)
+            for value in values if not tile else ():
+                buffer_of[value] = len(buffers)
+            buffers.append(Buffer(name, offsets[slot], need[slot], tuple(values)))
+        for node in self.program.graph.nodes():
+            for v in map(node.result, range(len(node.types))):
+                if is_view(node) and root(v) in buffer_of:
+                    buffer_of[v] = buffer_of[root(v)]
+        return tuple(buffers), buffer_of, total
+
+
+def short_name(name: str) -> str:
+    """`l3.attend.q` -> `attend_q`: what all layers call it."""
+    parts = [p for p in name.split(".") if not (p[:1] == "l" and p[1:].isdigit())]
+    return "_".join(parts)
+
+
+Namer = Callable[[Graph], Mapping[Value, str]]
+DYNAMIC_NAMES = {ROWS: "rows", WANTED: "wanted"}

@@ -1,0 +1,145 @@
+"""Rolls the flat launch list into loops: maximal repeats of launches that are equal up to the layer.
+
+A launch of iteration i equals that of iteration i - 1 when kernel, template arguments and shape are the same and each
+argument is: the value of the launch the same distance back; or the same earlier value; or, in iteration 0 alone, a
+value from before the loop where later iterations read their predecessor's (a carried value: both get one slot); or the
+next member of the same family of weights or caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Ref:
+    """What an argument refers to, as rolling sees it: a producer launch's result, or a member of a family."""
+
+    kind: str  # "value" (launch, result), "member" (family, index), "same" (anything fixed)
+    a: int = 0
+    b: int = 0
+    writes: bool = False
+    in_place: bool = False
+
+
+@dataclass(frozen=True)
+class Item:
+    """A launch as rolling sees it: `key` identifies kernel, template arguments and shape."""
+
+    key: int
+    refs: tuple[Ref, ...]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Launches start .. start + period * count are `count` iterations of `period` launches."""
+
+    start: int
+    period: int
+    count: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.period * self.count
+
+    def __contains__(self, launch: int) -> bool:
+        return self.start <= launch < self.end
+
+    def first(self, launch: int) -> int:
+        """The same launch of iteration 0."""
+        return self.start + (launch - self.start) % self.period
+
+    def iteration(self, launch: int) -> int:
+        return (launch - self.start) // self.period
+
+
+MAX_PERIOD = 64
+
+
+def loops(items: Sequence[Item]) -> tuple[Loop, ...]:
+    """The loops of a launch list, in order; a loop that would overwrite a value still to be read is not made."""
+    return _loops(items, 0, len(items))
+
+
+def _loops(items: Sequence[Item], low: int, high: int) -> tuple[Loop, ...]:
+    best = _best(items, low, high)
+    if best is None:
+        return ()
+    return (*_loops(items, low, best.start), best, *_loops(items, best.end, high))
+
+
+def _best(items: Sequence[Item], low: int, high: int) -> Loop | None:
+    best, saved = None, 0
+    for start in range(low, high):
+        if high - start <= saved:
+            break
+        for period in range(1, min(MAX_PERIOD, (high - start) // 2) + 1):
+            if items[start].key != items[start + period].key:
+                continue
+            loop = Loop(start, period, _iterations(items, start, period, high))
+            gain = loop.period * (loop.count - 1)
+            if loop.count > 1 and gain > saved and not hazards(items, loop):
+                best, saved = loop, gain
+    return best
+
+
+def _iterations(items: Sequence[Item], start: int, period: int, high: int) -> int:
+    launch = start + period
+    while launch < high and _same(items, launch, period, start):
+        launch += 1
+    return (launch - start) // period
+
+
+def _same(items: Sequence[Item], launch: int, period: int, start: int) -> bool:
+    now, before = items[launch], items[launch - period]
+    if now.key != before.key or len(now.refs) != len(before.refs):
+        return False
+    pairs = zip(now.refs, before.refs, strict=True)
+    return all(_same_ref(n, b, launch, period, start) for n, b in pairs)
+
+
+def _same_ref(now: Ref, before: Ref, launch: int, period: int, start: int) -> bool:
+    if now.kind != before.kind or now.writes != before.writes:
+        return False
+    if now.kind == "member":
+        return now.a == before.a and now.b - before.b in (0, 1)
+    if now.kind == "same" or now == before:
+        return now == before
+    if now.a - before.a == period and before.a >= start:
+        return now.b == before.b
+    entering = launch - period < start + period and before.a < start
+    return entering and start <= now.a < start + period
+
+
+def carried(items: Sequence[Item], loop: Loop) -> dict[tuple[int, int], tuple[int, int]]:
+    """(producer before the loop, result) -> (producer in iteration 0, result) for values that iterations hand on."""
+    pairs: dict[tuple[int, int], tuple[int, int]] = {}
+    for launch in range(loop.start, loop.start + loop.period):
+        following = items[launch + loop.period]
+        for first, later in zip(items[launch].refs, following.refs, strict=True):
+            if first.kind == "value" and first.a < loop.start and later.a != first.a:
+                pairs[first.a, first.b] = (loop.first(later.a), later.b)
+    return pairs
+
+
+def hazards(items: Sequence[Item], loop: Loop) -> bool:
+    """Whether a carried value's one slot would be written before its last reader of an iteration has read it."""
+    handed = set(carried(items, loop).values())
+    body = range(loop.start + loop.period, loop.start + 2 * loop.period)
+    for launch in body:
+        for ref in items[launch].refs:
+            if ref.kind != "value" or ref.writes or ref.a >= loop.start + loop.period:
+                continue
+            maker = (loop.first(ref.a), ref.b)
+            if maker not in handed:
+                if ref.a >= loop.start:
+                    return True  # reaches back an iteration without an entry value
+                continue
+            written = maker[0] + loop.period
+            if launch > written or (launch == written and not ref.in_place):
+                return True
+    entries = [first for first, _ in carried(items, loop).items()]
+    readers = (r for item in items[loop.start + loop.period :] for r in item.refs)
+    late = {(r.a, r.b) for r in readers if r.kind == "value" and not r.writes}
+    return any(entry in late for entry in entries) or len(handed) != len(entries)

@@ -1,0 +1,252 @@
+"""The tables of the emitted file as data: weights, caches, buffers, stored values, inputs, results, kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from codegen.expr import CTYPES, STRUCTS, identifier
+from codegen.families import PLAIN, split_name
+from codegen.plan import Plan, root, short_name
+from compiler.formats import FORMATS
+from compiler.graph import Node, Value
+from compiler.program import Input
+from compiler.types import GROUP, ROWS, Type, size
+
+DTYPE_FORMAT = {"f32": "f32", "f16": "f16", "bf16": "bf16"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: fields of the emitted aggregate in order, and what a person reads behind it."""
+
+    name: str
+    fields: tuple[str, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Tables:
+    weights: tuple[Row, ...]
+    caches: tuple[Row, ...]
+    buffers: tuple[Row, ...]
+    values: tuple[Row, ...]
+    inputs: tuple[Row, ...]
+    literals: tuple[Row, ...]
+    results: tuple[Row, ...]
+    kernels: tuple[Row, ...]
+    scalars: Mapping[str, str]
+
+
+def of(plan: Plan) -> Tables:
+    inputs, literals = _inputs(plan)
+    return Tables(
+        tuple(_weight(plan, i) for i in range(len(plan.families))),
+        tuple(_cache(plan, i) for i in range(len(plan.cache_families))),
+        tuple(_buffer(plan, i) for i in range(len(plan.buffers))),
+        tuple(_values(plan)),
+        inputs,
+        literals,
+        tuple(Row(n, (_value(plan, n, v, -1),)) for n, v in plan.graph.results),
+        tuple(Row(k, (_string(k), str(sum(p.kernel == k for p in plan.launches)))) for k in plan.kernels),
+        _scalars(plan),
+    )
+
+
+def _string(text: str) -> str:
+    """A C string literal; names are held to letters that need no escape, others become hex."""
+    out = "".join(c if c.isalnum() and c.isascii() or c in "._-/ %[],{}'" else None or f"\\x{ord(c):02x}\"\"" for c in text)
+    return f'"{out}"'
+
+
+def family_name(plan: Plan, index: int) -> str:
+    taken: set[str] = set()
+    return [identifier(f.label.replace(".", "_").upper(), taken) for f in plan.families][index]
+
+
+def cache_name(plan: Plan, index: int) -> str:
+    taken = {family_name(plan, i) for i in range(len(plan.families))}
+    labels = [f.name.replace("{}", "").replace(".", "_").strip("_").upper() for f in plan.cache_families]
+    return [identifier(f"{label.replace('__', '_')}_CACHE", taken) for label in labels][index]
+
+
+def _weight(plan: Plan, index: int) -> Row:
+    f = plan.families[index]
+    shape = ", ".join(map(str, f.type.shape))
+    fields = (
+        _string(f.name.replace("{}", "%d")), str(f.first), str(f.count),
+        str(FORMATS[f.type.dtype].ggml), _string(f.type.dtype), str(f.type.rank),
+        f"{{{shape}}}", str(f.offset), str(f.stride), str(f.layout),
+    )  # fmt: skip
+    return Row(family_name(plan, index), fields)
+
+
+def _cache(plan: Plan, index: int) -> Row:
+    f = plan.cache_families[index]
+    return Row(cache_name(plan, index), (str(f.offset), str(f.position_bytes)), f"{f.name} {f.type}")
+
+
+def _buffer(plan: Plan, index: int) -> Row:
+    b = plan.buffers[index]
+    value = b.values[-1]
+    tile = index not in plan.buffer_of.values()
+    kind = "uint8_t*" if tile else buffer_type(value.type)
+    names = list(dict.fromkeys(short_name(plan.names[v]) for v in b.values))
+    note = f"{', '.join(names)}: {value.type}"
+    return Row(b.name, (kind, str(b.offset), *(_parts(plan, value.type) if not tile else ())), note)
+
+
+def buffer_type(t: Type) -> str:
+    name = CTYPES.get(t.dtype, "uint8_t")
+    return name if name in ("Q8", "Q8x2") else f"{name}*"
+
+
+def _parts(plan: Plan, t: Type) -> tuple[str, ...]:
+    """Elements of a quantized value at its largest, by which its parts are laid out."""
+    if t.dtype not in ("q8", "q8x2"):
+        return ()
+    return (str(size(t.shape, plan.options.max_rows, max_wanted(plan))),)
+
+
+def max_wanted(plan: Plan) -> int:
+    return min(plan.options.max_seqs, plan.options.max_rows)
+
+
+def tile_buffer(plan: Plan, value: Value) -> str:
+    own = set(plan.buffer_of.values())
+    return next(b.name for i, b in enumerate(plan.buffers) if i not in own and value in b.values)
+
+
+def cast_pointer(plan: Plan, value: Value, name: str, raw: bool) -> str:
+    """A buffer is declared by the value that names it; others of its slot may have another type."""
+    buffer = plan.buffers[plan.buffer_of[value]]
+    if raw:
+        return f"(const uint8_t*){name}"
+    if buffer_type(buffer.values[-1].type) == buffer_type(value.type):
+        return name
+    return f"({buffer_type(value.type)}){name}"
+
+
+def _value(plan: Plan, name: str, v: Value, launch: int, first: int = 0, count: int = 1, period: int = 0) -> str:
+    dims = [{ROWS: "-1"}.get(d, "-2") if isinstance(d, str) else str(d) for d in v.type.shape]
+    base = root(v)
+    offset = plan.buffers[plan.buffer_of[base]].offset if base in plan.buffer_of else 0
+    return (
+        f'{{{_string(name)}, {first}, {count}, "{v.type.dtype}", {len(dims)}, '
+        f"{{{', '.join(dims)}}}, {offset}, {launch}, {period}}}"
+    )
+
+
+def _values(plan: Plan) -> Iterable[Row]:
+    """Every stored value and view by name; layers of a loop share a line where names and launches march alike."""
+    made: dict[Value, int] = {}
+    for number, p in enumerate(plan.launches):
+        for arg in p.launch.args:
+            if arg.writes and arg.kind == "value" and p.node is not None:
+                made[arg.value] = number
+    groups: dict[tuple[str, str, Type, int], list[tuple[int, int, Value]]] = {}
+    for node in plan.graph.nodes():
+        for v in map(node.result, range(len(node.types))):
+            base = root(v)
+            if base not in made or v not in plan.names:
+                continue
+            name, number = _layer(plan.names[v])
+            key = (name, str(v.type), v.type, plan.buffers[plan.buffer_of[base]].offset)
+            groups.setdefault(key, []).append((number, made[base], v))
+    for (name, _, _, _), members in groups.items():
+        for run in _marching(sorted(members, key=lambda m: m[:2])):
+            (first, launch, v), *rest = run
+            period = rest[0][1] - launch if rest else 0
+            shown = name if first >= 0 else plan.names[v]
+            yield Row(shown, (_value(plan, shown, v, launch, max(0, first), len(run), period),))
+
+
+def _layer(name: str) -> tuple[str, int]:
+    """`l3.attend.q` -> (`l%d.attend.q`, 3); other names keep themselves, -1."""
+    head, dot, rest = name.partition(".")
+    if dot and head[:1] == "l" and head[1:].isdigit():
+        return f"l%d.{rest}", int(head[1:])
+    return name, -1
+
+
+def _marching(
+    members: Sequence[tuple[int, int, Value]],
+) -> list[list[tuple[int, int, Value]]]:
+    runs: list[list[tuple[int, int, Value]]] = []
+    for m in members:
+        run = runs[-1] if runs else []
+        step = run[1][1] - run[0][1] if len(run) > 1 else None
+        follows = run and m[0] == run[-1][0] + 1 and m[0] >= 0
+        if follows and (step is None or m[1] - run[-1][1] == step):
+            run.append(m)
+        else:
+            runs.append([m])
+    return runs
+
+
+def _inputs(plan: Plan) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    rows: list[Row] = []
+    literals: list[Row] = []
+    leaves = {str(n.attr("name")): n.result() for n in plan.graph.nodes() if n.op == "input"}
+    taken: set[str] = set()
+    for declared in plan.program.inputs:
+        leaf = leaves.get(declared.name)
+        if leaf is None:
+            continue
+        fill, scalar, array = _fill(declared, literals, taken)
+        value = _value(plan, declared.name, leaf, -1)
+        rows.append(Row(declared.name, (value, fill, scalar, array)))
+    return tuple(rows), tuple(literals)
+
+
+def _fill(declared: Input, literals: list[Row], taken: set[str]) -> tuple[str, str, str]:
+    if declared.value is None:
+        return "0", "0.0", "nullptr"
+    if isinstance(declared.value, int | float):
+        return "1", float(declared.value).hex(), "nullptr"
+    name = identifier(f"{declared.name}_literal".upper(), taken)
+    flat: list[int | float] = []
+    _flatten(declared.value, flat)
+    literals.append(Row(name, tuple(float(v).hex() for v in flat)))
+    return "2", "0.0", name
+
+
+def _flatten(value: object, out: list[int | float]) -> None:
+    if isinstance(value, int | float):
+        out.append(value)
+    else:
+        assert isinstance(value, tuple)
+        for part in value:  # pyright: ignore[reportUnknownVariableType]
+            _flatten(part, out)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _scalars(plan: Plan) -> Mapping[str, str]:
+    offset = {n: plan.buffers[plan.buffer_of[root(v)]].offset for n, v in plan.graph.results if root(v) in plan.buffer_of}
+    results = dict(plan.graph.results)
+    vocabulary = results["logits"].type.shape[-1] if plan.program.is_model else 0
+    rows = [i.type.shape[0] for i in plan.program.inputs if i.type.dtype == "rows"]
+    most = plan.options.max_rows if plan.program.is_model else next(iter(rows), 1)
+    return {
+        "rows": str(most),
+        "wanted": str(max_wanted(plan) if plan.program.is_model else most),
+        "seqs": str(plan.options.max_seqs if plan.program.is_model else most),
+        "vocabulary": str(vocabulary),
+        "logits": str(offset.get("logits", 0)),
+        "next": str(offset.get("next", 0)),
+    }
+
+
+def program_lines(plan: Plan, nodes: Sequence[Node | None]) -> tuple[str, ...]:
+    """`file:line  source` of every statement that these nodes compute, in order, each once."""
+    sources = {file: text.splitlines() for file, text in plan.graph.sources}
+    found: dict[tuple[str, int], str] = {}
+    for node in nodes:
+        for origin in plan.graph.note(node).origins if node else ():
+            span = origin[-1].span
+            lines = sources.get(span.file, [])
+            if 0 < span.line <= len(lines):
+                found[span.file, span.line] = lines[span.line - 1].split("#")[0].strip()
+    return tuple(f"{file}:{line}  {text}" for (file, line), text in sorted(found.items()))
+
+
+__all__ = ["GROUP", "PLAIN", "STRUCTS", "Row", "Tables", "of", "split_name"]
