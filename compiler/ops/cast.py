@@ -71,5 +71,6 @@ define(
             sample("x: i32[2, 9]", "cast(x, f32)"),
         ),
         flops=lambda _, __: 0,
+        traits=frozenset({"row"}),
     )
 )

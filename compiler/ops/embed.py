@@ -70,6 +70,6 @@ define(
         samples=_samples(),
         flops=lambda _, __: 0,
         bytes=_bytes,
-        traits=frozenset({"row", "weight"}),
+        traits=frozenset({"weight"}),
     )
 )

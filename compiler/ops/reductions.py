@@ -79,6 +79,7 @@ define(
         doc="the sum over an axis, by default the last; integers wrap",
         samples=_samples("sum"),
         flops=lambda ins, _: count(ins[0]),
+        traits=frozenset({"row"}),
     )
 )
 
@@ -92,6 +93,7 @@ define(
         doc="the mean over an axis, by default the last",
         samples=_samples("mean", integers=False),
         flops=lambda ins, _: count(ins[0]),
+        traits=frozenset({"row"}),
     )
 )
 
@@ -105,6 +107,7 @@ define(
         doc="the greatest over an axis, by default the last; NaN wins",
         samples=_samples("max"),
         flops=lambda ins, _: count(ins[0]),
+        traits=frozenset({"row"}),
     )
 )
 
@@ -118,5 +121,6 @@ define(
         doc="the lowest index of the greatest over an axis, by default the last, as i32",
         samples=_samples("argmax"),
         flops=lambda ins, _: count(ins[0]),
+        traits=frozenset({"row"}),
     )
 )

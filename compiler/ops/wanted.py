@@ -36,6 +36,5 @@ define(
         ),
         flops=lambda _, __: 0,
         bytes=moved,
-        traits=frozenset({"row"}),
     )
 )
