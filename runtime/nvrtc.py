@@ -9,7 +9,7 @@ from typing import Any
 
 from compiler.diagnostics import TOOLCHAIN, UserError
 
-FLAGS = ("-std=c++17", "-fmad=false", "-lineinfo", "-Werror=all-warnings")
+FLAGS = ("-std=c++17", "-fmad=false", "-lineinfo")  # it has no -Werror; nvcc does
 
 
 def binding() -> Any:
@@ -24,8 +24,13 @@ def missing() -> str:
     except ImportError as error:
         return f"cuda-python is not installed ({error}); pip install 'monocu[cuda]'"
     except RuntimeError as error:
-        return f"the NVRTC library is not installed ({error}); pip install 'monocu[cuda]'"
+        return f"the NVRTC library is not installed ({brief(error)}); pip install 'monocu[cuda]'"
     return "" if int(error) == 0 else f"nvrtcVersion fails with status {int(error)}"
+
+
+def brief(error: Exception) -> str:
+    """An exception's text on one line."""
+    return " ".join(str(error).split())[:200]
 
 
 def describe() -> str:

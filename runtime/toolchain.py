@@ -18,7 +18,7 @@ from pathlib import Path
 
 from compiler import knobs
 from compiler.diagnostics import TOOLCHAIN, UserError
-from runtime import cache
+from runtime import cache, nvrtc
 
 HOST_HEADERS = Path(__file__).parent / "host"
 ARCHS = ("sm_80", "sm_90a")
@@ -248,7 +248,8 @@ def resource_usage(binary: Path) -> list[Resources]:
 
 def report() -> dict[str, str]:
     """For `monocu doctor`: each compiler's version and place, or why there is none."""
-    return {"g++": described(find_host), "nvcc": described(find_nvcc)}
+    compilers = {"g++": described(find_host), "nvcc": described(find_nvcc)}
+    return compilers | {"nvrtc": nvrtc.describe()}
 
 
 def described(find: Callable[[], Compiler]) -> str:
