@@ -1,4 +1,7 @@
-"""The op table: one record an op, found by its file; binding of arguments; nothing else names an op, save fusion rules."""
+"""The op table: one record an op, found by its file; binding of arguments.
+
+Nothing else names an op, save fusion rules.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,10 @@ class OpError(Exception):
 class Param:
     """One parameter of an op, from its signature.
 
-    Spelled `x` (an operand), `w?` (an optional operand), `xs...` (one or more operands), `rows` (the rows operand, which
-    the source may leave out), `eps:real`, `axis:int=-1`, `dtype:dtype`, `shape:ints...` (attributes).
-    Optional operands are filled in order, so that their count says which are there.
+    Spelled `x` (an operand), `w?` (an optional one), `xs...` (one or more operands), `rows` (the
+    rows operand, which the source may leave out), `eps:real`, `axis:int=-1`, `dtype:dtype`,
+    `shape:ints...` (attributes). Optional operands are filled in order, so that their count says
+    which are there.
     """
 
     name: str
@@ -60,12 +64,15 @@ def parse_signature(text: str) -> tuple[Param, ...]:
 class Op:
     """One op.
 
-    infer(**types, **attrs) -> Type or tuple of Types; raises OpError. meaning(**values, **attrs): float64 or integers,
-    independent of `exact`. exact(**values, **attrs): the one exact arithmetic, in NumPy. Values are those of
+    infer(**types, **attrs) -> Type or tuple of Types; raises OpError.
+    meaning(**values, **attrs): float64 or integers, independent of `exact`.
+    exact(**values, **attrs): the one exact arithmetic, in NumPy. Values are those of
     compiler/values.py; a variadic operand is a tuple; an absent optional one is None.
-    expression: elementwise ops alone: CUDA for one element, `{0}`, `{1}` being operands, by dtype ("f32", "int").
-    traits: "elementwise", "view" (no kernel: same memory), "row" (works within the last axis, result one value or row a
-    row), "effect" (its operand is consumed), "internal" (passes make it; the source may not call it).
+    expression: elementwise ops alone: CUDA for one element by dtype group ("f32", "int"), `{0}` and
+    `{1}` being operands: names, or literals, negative ones in parentheses.
+    traits: "elementwise"; "view" (no kernel: same memory); "row" (works within the last axis: one
+    value or row a row); "weight" (takes a weight in the checkpoint's format); "effect" (its
+    operand is consumed); "internal" (passes make it; the source may not call it).
     samples: small op programs, as text that the command line runs.
     """
 
@@ -124,7 +131,7 @@ def get(name: str) -> Op:
 
 
 def bound(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """Keyword arguments of `infer`, `meaning` and `exact` from a node's operands (types or values) and attributes."""
+    """Keyword arguments of `infer`, `meaning` and `exact`: a node's operands and attributes."""
     params = [p for p in op.params if p.is_operand]
     spare = len(operands) - sum(not p.optional for p in params)
     rest, out = list(operands), dict(attrs)
@@ -143,7 +150,7 @@ def bound(op: Op, operands: Sequence[Any], attrs: Mapping[str, Any]) -> dict[str
 
 
 def build(name: str, operands: Sequence[Value], attrs: Mapping[str, Attr] | None = None) -> Node:
-    """The node of an op: defaults filled in, types inferred. OpError where the op's rule is broken."""
+    """The node of an op, defaults filled in, types inferred; OpError where its rule is broken."""
     op = get(name)
     full = {p.name: p.default for p in op.params if not p.is_operand and p.default is not None}
     full |= dict(attrs or {})
