@@ -57,7 +57,7 @@ inline void fill_poison(void* memory, size_t bytes) {
     for (; bytes >= 64; at += 64, bytes -= 64)
         for (int i = 0; i < 64; i += 8) memcpy(at + i, &FOUR, 8);
     for (; bytes >= 8; at += 8, bytes -= 8) memcpy(at, &FOUR, 8);
-    memcpy(at, &FOUR, bytes);
+    if (bytes) memcpy(at, &FOUR, bytes);
 }
 
 inline void give_shared_memory(Block& b, size_t bytes) {
