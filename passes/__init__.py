@@ -64,10 +64,19 @@ def names() -> tuple[str, ...]:
     return tuple(p.name for p in PASSES if p.kind == "fusion")
 
 
-def run(graph: Graph, options: Options, target: Target, on_pass: OnPass | None = None) -> Graph:
-    """All passes but those held back; `on_pass` is told of each that ran, changed or not."""
+def run(
+    graph: Graph,
+    options: Options,
+    target: Target,
+    on_pass: OnPass | None = None,
+    on_rule: Callable[[str], None] = lambda name: None,
+) -> Graph:
+    """All passes but those held back.
+
+    on_pass is told of each pass that ran, changed or not; on_rule of each rewrite by its rule.
+    """
     check_hold(options.hold)
-    context = Context(options, target)
+    context = Context(options, target, on_rule)
     for p in PASSES:
         if p.name in options.hold:
             continue

@@ -74,11 +74,8 @@ class Hit:
     match: Match
 
 
-Log = Callable[[str], None]
-
-
-def rewrite(graph: Graph, rules: Sequence[Rule], context: Context, log: Log | None = None) -> Graph:
-    """The graph in which no rule fits any more; `log` is told the rule each time one fires."""
+def rewrite(graph: Graph, rules: Sequence[Rule], context: Context) -> Graph:
+    """The graph in which no rule fits any more."""
     seen = {graph.roots: 0}
     fired: list[Counter[str]] = []
     for sweep in range(1, SWEEPS + 1):
@@ -86,9 +83,8 @@ def rewrite(graph: Graph, rules: Sequence[Rule], context: Context, log: Log | No
         if not hits:
             return graph
         fired.append(Counter(hit.rule.name for hit in hits.values()))
-        for hit in hits.values() if log else ():
-            assert log is not None
-            log(hit.rule.name)
+        for hit in hits.values():
+            context.on_rule(hit.rule.name)
         graph = _replace(graph, hits)
         if graph.roots in seen:
             names = _names(fired[seen[graph.roots] :])

@@ -123,7 +123,9 @@ def test_no_match_leaves_the_graph() -> None:
 def test_the_first_rule_that_fits_wins_and_is_logged() -> None:
     log: list[str] = []
     other = Rule("other", "a * 2.0", "a - neg(a)")
-    done = rewrite(graph(apply("mul", x, number(2.0))), [HALVE, other], CONTEXT, log.append)
+    done = rewrite(
+        graph(apply("mul", x, number(2.0))), [HALVE, other], Context(Options(), HOST, log.append)
+    )
     assert done.results[0][1] == apply("add", x, x)
     assert log == ["halve"]
 
