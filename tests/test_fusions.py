@@ -11,10 +11,14 @@ from random_programs import ROWS, random_graph
 import passes
 from compiler.encode import encode
 from compiler.formats import FORMATS
-from compiler.graph import Graph
+from compiler.graph import Graph, leaf
+from compiler.ops import apply
 from compiler.target import HOST, NUMERICS, Options
+from compiler.types import Type
 from compiler.values import Rows, Value, Weight
 from compiler.verify import verify
+from frontend.elaborate import elaborate
+from passes.outline import Units
 from runtime.vm import Environment, caches_of, run
 
 SEEDS = range(40)
@@ -91,3 +95,59 @@ def test_random_programs_make_every_pass_fire_alone_and_beside_others() -> None:
             alone += kinds(passes.run(graph, options, HOST))
     assert set(beside) == set(alone) == set(FUSIONS), (beside, alone)
     assert min(*beside.values(), *alone.values()) >= 5, (beside, alone)
+
+
+x = leaf("input", "x", Type("f32", (ROWS, 64)))
+rows = leaf("input", "rows", Type("rows", (ROWS,)))
+
+
+def test_units_refuse_ways_out_and_back() -> None:
+    a, b = apply("silu", x), apply("exp", x)
+    between = apply("softmax", a)
+    last = apply("add", between, a)
+    units = Units(Graph((("y", apply("mul", last, b)),)))
+    assert not units.join((a.node, last.node))
+    assert units.join((a.node, b.node))
+    assert units.of(a.node) == {a.node, b.node}
+    assert units.join((between.node, last.node, a.node))
+    assert len(units.of(b.node)) == 4
+    assert units.fused() == [units.of(last.node)]
+
+
+def test_units_refuse_two_that_stand_before_each_other() -> None:
+    """a -> b and c -> d; once a and d are one, b and c cannot be."""
+    a, c = apply("silu", x), apply("exp", x)
+    b, d = apply("softmax", a), apply("softmax", c)
+    units = Units(Graph((("b", b), ("d", d))))
+    assert units.joinable((b.node, c.node))
+    assert units.join((a.node, d.node))
+    assert not units.joinable((b.node, c.node))
+    assert not units.join((b.node, c.node))
+    assert units.of(b.node) == {b.node}
+
+
+def test_units_keep_readers_before_what_writes_over_a_cache() -> None:
+    """`early` reads a version that is then written over: its query may not wait for `late`."""
+    cache = leaf("cache", "c", Type("cache_f32", (2, 32)))
+    query = apply("neg", x)
+    early = apply("attention", apply("heads", query, count=2), cache, cache, rows)
+    version = apply("append", cache, apply("heads", x, count=2), rows)
+    heads = apply("heads", x, count=2)
+    late = apply("silu", apply("attention", heads, version, version, rows))
+    graph = Graph((("early", early), ("late", late)), (version,))
+    units = Units(graph)
+    assert not units.joinable((query.node, late.node))
+    assert units.joinable((query.node, heads.node))
+    order = list(graph.nodes())
+    assert order.index(early.node) < order.index(version.node)
+
+
+def test_equal_parts_are_one_function_and_names_are_the_results() -> None:
+    inputs = "input a: f32[4, 64]\ninput b: f32[4, 64]\n"
+    text = "p = exp(silu(a))\nq = exp(silu(b))\nreturn p, q\n"
+    graph = passes.run(elaborate(inputs + text).graph, Options(), HOST)
+    calls = [n for n in graph.nodes() if n.op == "call"]
+    assert [graph.note(n).names for n in calls] == [("p",), ("q",)]
+    assert calls[0].function is calls[1].function
+    lines = [{frame.span.line for o in graph.note(n).origins for frame in o} for n in calls]
+    assert lines == [{3}, {4}]
