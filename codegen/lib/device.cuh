@@ -71,10 +71,10 @@ __device__ __forceinline__ void wait_until(const unsigned* flag, unsigned value)
 #endif
 }
 
+// Ends the program with status 4, saying what failed, where a CUDA call did.
 #ifndef __CUDACC_RTC__
 #include <cstdio>
 #include <cstdlib>
-// Ends the program with status 4, saying what failed, where a CUDA call did.
 inline void check(cudaError_t error, const char* what) {
     if (error == cudaSuccess) return;
     fprintf(stderr, "error: %s: %s\n", what, cudaGetErrorString(error));
@@ -82,14 +82,28 @@ inline void check(cudaError_t error, const char* what) {
 }
 #endif
 
+// How a kernel is launched: blocks, threads of a block, bytes of its shared memory.
 struct Shape {
     dim3 grid;
     dim3 block;
     size_t shared;
 };
 
+// Whether launches can overlap: from Hopper on. Asked for on an older GPU it could be an error.
 #ifndef __CUDACC_RTC__
+inline unsigned supports_overlap() {
+    static const unsigned supported = [] {
+        int device = 0, major = 0;
+        check(cudaGetDevice(&device), "cudaGetDevice");
+        check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+        return major >= 9 ? 1u : 0u;
+    }();
+    return supported;
+}
+#endif
+
 // Starts a kernel that may overlap the end of the launch before it (see grid_dependency_wait).
+#ifndef __CUDACC_RTC__
 template <class... P, class... A> void launch(cudaStream_t stream, void (*kernel)(P...), Shape shape, A... args) {
     cudaLaunchAttribute overlap[1] = {};
     overlap[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -100,7 +114,7 @@ template <class... P, class... A> void launch(cudaStream_t stream, void (*kernel
     config.dynamicSmemBytes = shape.shared;
     config.stream = stream;
     config.attrs = overlap;
-    config.numAttrs = 1;
+    config.numAttrs = supports_overlap();
     cudaError_t error = cudaSuccess;
     if (shape.shared > 48 * 1024) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shape.shared));
     if (error == cudaSuccess) error = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
@@ -111,15 +125,16 @@ template <class... P, class... A> void launch(cudaStream_t stream, void (*kernel
 }
 #endif
 
+// What verify_arithmetic looks at: rounded twice, rounded once, a denormal.
 __global__ void arithmetic_probe(float a, float b, float c, float tiny, float* out) {
     out[0] = a * b + c;
     out[1] = fmaf(a, b, c);
     out[2] = tiny * 0.5f;
 }
 
+// Refuses a build whose compiler contracts a * b + c or flushes denormals: its bits would not be the program's.
 #ifndef __CUDACC_RTC__
 #include <cstring>
-// Refuses a build whose compiler contracts a * b + c or flushes denormals: its bits would not be the program's.
 inline void verify_arithmetic(cudaStream_t stream) {
     // (1 + 2^-12)^2 - (1 + 2^-11): 0 rounded twice, 2^-24 rounded once. Compared as bits: a flushing CPU compares wrong too.
     const float want[3] = {0.0f, 0x1p-24f, 0x1p-127f};
