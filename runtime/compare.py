@@ -1,0 +1,107 @@
+"""Comparing values bit by bit: a walk in program order, the first difference, how far off it is.
+
+Bits are equal up to a NaN's payload; -0 and +0 differ. Distances are in ulps: how many floats (or
+integers) lie between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+NAN = -1  # the distance where one of the two is NaN
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two arrays of one name differ first (`index` in C order) and in how many elements."""
+
+    name: str
+    index: tuple[int, ...]
+    expected: float | int
+    given: float | int
+    ulps: int  # NAN where one is NaN
+    count: int
+    size: int
+
+    def __str__(self) -> str:
+        at = f"[{', '.join(map(str, self.index))}]" if self.index else ""
+        far = "one is NaN" if self.ulps == NAN else f"{self.ulps} ulps apart"
+        many = f"{self.count} of {self.size} values differ"
+        return f"{self.name}{at}: {self.expected!r} expected, {self.given!r} given, {far}; {many}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """A whole comparison: how many numbers, the first difference, the names of all that differ."""
+
+    compared: int
+    first: Difference | None
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.first is None:
+            return f"compared {self.compared} values: 0 bits differ"
+        more = f"; {len(self.names)} named values differ" if len(self.names) > 1 else ""
+        return f"{self.first}{more}"
+
+
+def walk(pairs: Iterable[tuple[str, Array, Array]]) -> Report:
+    """Compares (name, expected, given) in order; ValueError where types or shapes differ."""
+    compared, first, names = 0, None, list[str]()
+    for name, expected, given in pairs:
+        compared += expected.size
+        found = difference(name, expected, given)
+        if found is not None:
+            first = first or found
+            names.append(name)
+    return Report(compared, first, tuple(names))
+
+
+def difference(name: str, expected: Array, given: Array) -> Difference | None:
+    """The first element whose bits differ, None where there is none."""
+    if expected.dtype != given.dtype or expected.shape != given.shape:
+        kinds = [f"{a.dtype}{list(a.shape)}" for a in (expected, given)]
+        raise ValueError(f"{name}: {kinds[0]} is needed, {kinds[1]} was given")
+    wrong = different(expected, given)
+    if not wrong.any():
+        return None
+    flat = int(wrong.reshape(-1).argmax())
+    index = tuple(int(i) for i in np.unravel_index(flat, wrong.shape))
+    a, b = expected.reshape(-1)[flat], given.reshape(-1)[flat]
+    return Difference(
+        name, index, a.item(), b.item(), ulps(a, b), int(wrong.sum()), expected.size
+    )  # fmt: skip
+
+
+def different(expected: Array, given: Array) -> NDArray[np.bool_]:
+    """Which elements' bits differ, NaN's payload aside."""
+    if expected.dtype.kind != "f":
+        return expected != given
+    both_nan = np.isnan(expected) & np.isnan(given)
+    return (_bits(expected) != _bits(given)) & ~both_nan
+
+
+def ulps(a: np.generic, b: np.generic) -> int:
+    """How many representable numbers from `a` to `b`; -0 and +0 are 1 apart; NAN with a NaN."""
+    if np.isnan(a) or np.isnan(b):
+        return NAN
+    return abs(_place(a) - _place(b))
+
+
+def _bits(a: Array) -> Array:
+    return np.ascontiguousarray(a).view(f"i{a.dtype.itemsize}")
+
+
+def _place(a: np.generic) -> int:
+    """Its place among the numbers of its type, in their order."""
+    if np.asarray(a).dtype.kind != "f":
+        return int(a)
+    bits = int(_bits(np.asarray(a).reshape(1))[0])
+    lowest = -(1 << (8 * a.dtype.itemsize - 1))
+    return bits if bits >= 0 else lowest - bits - 1
