@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from golden_files import hold
 
-Golden = Callable[[Path, str], None]
+from tests.golden_files import Golden, hold
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from difflib import unified_diff
 from pathlib import Path
+
+Golden = Callable[[Path, str], None]
 
 
 def difference(path: Path, text: str) -> str:

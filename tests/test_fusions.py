@@ -6,7 +6,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from random_programs import ROWS, random_graph
 
 import passes
 from compiler.encode import encode
@@ -20,6 +19,7 @@ from compiler.verify import verify
 from frontend.elaborate import elaborate
 from passes.outline import Units
 from runtime.vm import Environment, caches_of, run
+from tests.random_programs import ROWS, random_graph
 
 SEEDS = range(40)
 FUSIONS = passes.names()

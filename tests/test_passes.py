@@ -11,7 +11,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from conftest import Golden
 
 import passes
 from compiler.diagnostics import UserError
@@ -20,6 +19,7 @@ from compiler.target import HOST, Options, Target
 from compiler.verify import functions, verify
 from frontend.elaborate import elaborate
 from passes.saving import Saving, saving
+from tests.golden_files import Golden
 
 FOLDER = Path(__file__).parent / "passes"
 FILES = sorted(FOLDER.glob("*/*.model"))
