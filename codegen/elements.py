@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from codegen.expr import grid_count, is_dynamic, pointer, row_count
 from codegen.kernel import Arg, Context, Grid, Kernel, Launch, Param, Refusal
 from compiler.graph import Node, Value
@@ -36,12 +38,28 @@ def volume(shape: tuple[Dim, ...], op: str) -> int:
     return total
 
 
+def integer(node: Node, name: str) -> int:
+    """An attribute that is an integer."""
+    value = node.attr(name)
+    assert isinstance(value, int), name
+    return value
+
+
+def real(node: Node, name: str) -> float:
+    """An attribute that is a number."""
+    value = node.attr(name)
+    assert isinstance(value, int | float), name
+    return float(value)
+
+
 def check_elements(op: str, context: Context, *types: Type) -> None:
     """Refusal where a value at its largest has more elements than an int indexes."""
     most = context.options.max_rows
     for t in types:
         if size(t.shape, most, most) > ELEMENTS:
-            raise Refusal(f"{op} handles at most {ELEMENTS} elements a value, got {t} at {most} rows")
+            raise Refusal(
+                f"{op} handles at most {ELEMENTS} elements a value, got {t} at {most} rows"
+            )
 
 
 def step_param(*values: Value) -> tuple[Param, ...]:
@@ -68,14 +86,14 @@ def element_launch(
     context: Context,
     template: str,
     names: tuple[str, ...],
-    sizes: dict[str, int | str],
+    sizes: Mapping[str, int | str],
     tiles: tuple[str, ...] = (),
     **fields: object,
 ) -> Launch:
     """The launch of a kernel with a thread for each element of its one result `y`.
 
-    names: the operands' names in the kernel; sizes: its template arguments, integers or a weight format's struct;
-    tiles: operands that are weights in tiles. The template gets `count` beside `fields`.
+    names: the operands' names in the kernel. sizes: its template arguments, integers or a weight
+    format's struct. tiles: operands that are weights in tiles. The template gets `count` too.
     """
     result = node.result()
     check_elements(node.op, context, result.type, *(v.type for v in node.operands))

@@ -1,11 +1,11 @@
-"""`attention`: a block for each row and head; its warps each take a page of 64 positions, which are folded in order.
+"""`attention`: a block for each row and head; each of its warps takes a page of 64 positions.
 
-No limit comes from the context: pages are taken a round of warps at a time. Grouped heads read the same pages.
+The pages are folded in order, a round of warps at a time, so that the context has no limit.
 """
 
 from __future__ import annotations
 
-from codegen.elements import check_elements, fixed, reads, writes
+from codegen.elements import check_elements, fixed, integer, reads, real, writes
 from codegen.expr import float_literal, grid_count, row_count
 from codegen.kernel import Arg, Context, Grid, Kernel, Launch, Param, Refusal
 from compiler.graph import Node
@@ -29,7 +29,9 @@ def plan(node: Node, context: Context) -> Launch:
     element = k.type.dtype.removeprefix("cache_")
     need = shared_bytes(width, ELEMENT_BYTES[element], MOST_WARPS)
     if width > WIDEST or heads > GRID_Y or need > context.target.shared_bytes:
-        raise Refusal(f"attention takes heads of at most {WIDEST} dims and {GRID_Y} heads, got {q.type}")
+        raise Refusal(
+            f"attention takes heads of at most {WIDEST} dims and {GRID_Y} heads, got {q.type}"
+        )
     warps = WARPS if q.type.is_dynamic else "8"
     ctype = reads(k=k)[0].ctype.removeprefix("const ").removesuffix("*")
     kernel = Kernel(
@@ -38,14 +40,14 @@ def plan(node: Node, context: Context) -> Launch:
         ("int H", "int KV", "int HD", "int WINDOW", "int WARPS"),
         (Param("const Step*", "step"), *reads(q=q, k=k, v=v), *writes(y=y)),
         (
-            ("rows", row_count(q.type.shape[:1] + (1,))),
+            ("rows", row_count((*q.type.shape[:1], 1))),
             ("element", ctype),
-            ("scale", float_literal(scale_of(float(node.attr("scale")), width))),
+            ("scale", float_literal(scale_of(real(node, "scale"), width))),
         ),
     )
     return Launch(
         kernel,
-        tuple(map(str, (heads, groups, width, int(node.attr("window")), warps))),
+        tuple(map(str, (heads, groups, width, integer(node, "window"), warps))),
         (
             Arg("rows", rows),
             Arg("value", q),
@@ -53,7 +55,7 @@ def plan(node: Node, context: Context) -> Launch:
             Arg("cache", v),
             Arg("value", y, writes=True),
         ),
-        Grid(grid_count(q.type.shape[:1] + (1,)), str(heads)),
+        Grid(grid_count((*q.type.shape[:1], 1)), str(heads)),
         f"32 * {warps}",
         f"sizeof(AttentionShared<{ctype}, {width}, {warps}>)",
     )

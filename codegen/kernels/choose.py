@@ -1,4 +1,4 @@
-"""`choose`, and `argmax` over the last axis: the lowest index of a row's greatest, a block a row."""
+"""`choose`, and `argmax` over the last axis: the lowest index of a row's greatest value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`expert_linear`: for each pick of a row its expert's whole projection; blocks over (pick, outputs).
+"""`expert_linear`: for each pick its expert's whole projection; blocks over (pick, outputs).
 
 A pick that is no expert gives NaN; the reference raises.
 """
@@ -24,9 +24,17 @@ def plan(node: Node, context: Context) -> Launch:
     blocks = -(-outputs // (8 * shape.row_tiles))
     if inputs > WIDEST or blocks > GRID_Y:
         raise Refusal(
-            f"expert_linear takes at most {WIDEST} inputs and {GRID_Y * 8 * shape.row_tiles} outputs, got {weight.type}"
+            f"expert_linear takes at most {WIDEST} inputs and "
+            f"{GRID_Y * 8 * shape.row_tiles} outputs, got {weight.type}"
         )
-    sizes = (experts, outputs, inputs, shape.row_tiles, shape.warps, fixed(index.type.shape[1], "expert_linear"))
+    sizes = (
+        experts,
+        outputs,
+        inputs,
+        shape.row_tiles,
+        shape.warps,
+        fixed(index.type.shape[1], "expert_linear"),
+    )
     kernel = Kernel(
         "expert_linear.cu.j2",
         "expert_linear",

@@ -20,7 +20,9 @@ def plan(node: Node, context: Context) -> Launch:
     inner, width = (fixed(d, "matmul") for d in b.type.shape[-2:])
     batch, rows = _cut(a.type.shape, len(b.type.shape))
     if any(d in DYNAMIC for d in batch) and context.options.max_rows > GRID_Z:
-        raise Refusal(f"matmul takes at most {GRID_Z} matrices, got {context.options.max_rows} rows")
+        raise Refusal(
+            f"matmul takes at most {GRID_Z} matrices, got {context.options.max_rows} rows"
+        )
     blocks = -(-width // SIDE)
     if blocks > GRID_Y:
         raise Refusal(f"matmul takes at most {GRID_Y * SIDE} columns, got {b.type}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.elements import element_launch, volume
+from codegen.elements import element_launch, integer, volume
 from codegen.kernel import Context, Launch
 from codegen.kernels import row
 from compiler.graph import Node
@@ -17,13 +17,13 @@ RESULT = {
 
 def is_last_axis(node: Node) -> bool:
     rank = len(node.operands[0].type.shape)
-    return int(node.attr("axis")) % rank == rank - 1
+    return integer(node, "axis") % rank == rank - 1
 
 
 def plan_columns(node: Node, context: Context) -> Launch:
     """x[.., N, C] -> y[.., C]."""
     shape = node.operands[0].type.shape
-    axis = int(node.attr("axis")) % len(shape)
+    axis = integer(node, "axis") % len(shape)
     sizes = {
         "N": volume(shape[axis : axis + 1], node.op),
         "C": volume(shape[axis + 1 :], node.op),

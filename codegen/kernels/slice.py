@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.elements import element_launch, volume
+from codegen.elements import element_launch, integer, volume
 from codegen.kernel import Context, Launch
 from compiler.graph import Node
 
@@ -10,9 +10,9 @@ from compiler.graph import Node
 def plan(node: Node, context: Context) -> Launch:
     """Of every run of IN elements (the axis and what is inside it), y gets OUT from FIRST on."""
     shape = node.operands[0].type.shape
-    axis = int(node.attr("axis")) % len(shape)
+    axis = integer(node, "axis") % len(shape)
     inside = volume(shape[axis + 1 :], "slice")
-    start, stop = int(node.attr("start")), int(node.attr("stop"))
+    start, stop = integer(node, "start"), integer(node, "stop")
     sizes = {
         "IN": volume(shape[axis:], "slice"),
         "OUT": (stop - start) * inside,

@@ -1,8 +1,8 @@
-"""`top_k`: the k greatest of a row, one after another, a block a row; right for any width, quick for experts."""
+"""`top_k`: the k greatest of a row, one after another, a block a row; quick for experts."""
 
 from __future__ import annotations
 
-from codegen.elements import check_elements, reads, step_arg, step_param, volume, writes
+from codegen.elements import check_elements, integer, reads, step_arg, step_param, volume, writes
 from codegen.expr import grid_count, row_count
 from codegen.kernel import Arg, Context, Grid, Kernel, Launch, Refusal
 from compiler.graph import Node
@@ -14,7 +14,7 @@ MOST = 1024
 def plan(node: Node, context: Context) -> Launch:
     x, values, indices = node.operands[0], node.result(0), node.result(1)
     check_elements("top_k", context, x.type, values.type)
-    width, k = volume(x.type.shape[-1:], "top_k"), int(node.attr("k"))
+    width, k = volume(x.type.shape[-1:], "top_k"), integer(node, "k")
     if k > MOST:
         raise Refusal(f"top_k picks at most {MOST}, got k={k}")
     threads = 32 if width <= WARP_WIDTH else 1024

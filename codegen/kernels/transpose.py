@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.elements import element_launch, volume
+from codegen.elements import element_launch, integer, volume
 from codegen.kernel import Context, Launch
 from compiler.graph import Node
 
@@ -10,7 +10,7 @@ from compiler.graph import Node
 def plan(node: Node, context: Context) -> Launch:
     """x[.., I, B, J, C] -> y[.., J, B, I, C]; axes before I are the same in both."""
     shape = node.operands[0].type.shape
-    axes = [axis % len(shape) for axis in (int(node.attr("i")), int(node.attr("j")))]
+    axes = [axis % len(shape) for axis in (integer(node, "i"), integer(node, "j"))]
     first, second = min(axes), max(axes)
     if first == second:
         sizes = {"I": 1, "B": 1, "J": 1, "C": 1}

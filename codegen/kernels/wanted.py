@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from codegen.elements import THREADS, check_elements, element_count, block_count, reads, volume, writes
+from codegen.elements import (
+    THREADS,
+    block_count,
+    check_elements,
+    element_count,
+    reads,
+    volume,
+    writes,
+)
 from codegen.kernel import Arg, Context, Grid, Kernel, Launch, Param
 from compiler.graph import Node
 

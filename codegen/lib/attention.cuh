@@ -17,9 +17,9 @@ __device__ inline float cached(float value) { return value; }
 __device__ inline float cached(uint16_t half) { return half_to_float(half); }
 
 // What a warp keeps of its page: WIDTH columns of the 64 keys (rows 16 bytes longer, against bank conflicts), then the keys' weights.
-template <class T>
+template <class T, int HD>
 struct PageScratch {
-  static constexpr int WIDTH = 64 / sizeof(T);
+  static constexpr int WIDTH = HD % 2 ? 16 : 64 / sizeof(T);
   alignas(16) T key[PAGE][WIDTH + 16 / sizeof(T)];
   float weight[PAGE];
 };
@@ -27,7 +27,7 @@ struct PageScratch {
 // Columns of a page's keys on their way to shared memory: a lane's part of [64][WIDTH].
 template <class T, int HD>
 struct KeyColumns {
-  static constexpr int WIDTH = PageScratch<T>::WIDTH, LENGTH = run_length(HD, 16 / sizeof(T)), EACH = WIDTH / LENGTH;
+  static constexpr int WIDTH = PageScratch<T, HD>::WIDTH, LENGTH = run_length(HD, 16 / sizeof(T)), EACH = WIDTH / LENGTH;
   static constexpr int COUNT = PAGE * EACH / 32;
   Run<T, LENGTH> run[COUNT];
   __device__ void load(const T* page, int column, int lane, int first, int end) {
@@ -37,7 +37,7 @@ struct KeyColumns {
       run[i] = *(const Run<T, LENGTH>*)(page + min(max(key, first), end - 1) * HD + min(c, HD - LENGTH));
     }
   }
-  __device__ void store(PageScratch<T>& s, int lane) const {
+  __device__ void store(PageScratch<T, HD>& s, int lane) const {
     UNROLL
     for (int i = 0; i < COUNT; i++) *(Run<T, LENGTH>*)&s.key[(i * 32 + lane) / EACH][(i * 32 + lane) % EACH * LENGTH] = run[i];
   }
@@ -45,8 +45,8 @@ struct KeyColumns {
 
 // q . k for a lane's keys, lane and lane + 32, of a page's [first, end): one chain a segment of 128 columns, segments in order.
 template <class T, int HD>
-__device__ inline void page_dots(const T* page, const float* q, PageScratch<T>& s, int first, int end, float (&dot)[2]) {
-  constexpr int WIDTH = PageScratch<T>::WIDTH, LENGTH = 16 / sizeof(T);
+__device__ inline void page_dots(const T* page, const float* q, PageScratch<T, HD>& s, int first, int end, float (&dot)[2]) {
+  constexpr int WIDTH = PageScratch<T, HD>::WIDTH, LENGTH = 16 / sizeof(T);
   const int lane = threadIdx.x % 32;
   float chain[2] = {-0.0f, -0.0f};  // -0.0 changes no first term
   KeyColumns<T, HD> columns;
@@ -124,7 +124,7 @@ template <class T, int HD, int WARPS>
 struct AttentionShared {
   static constexpr int FOLDERS = (HD + 31) / 32;  // warps whose threads each own a column of the result
   alignas(16) float q[(HD + 31) / 32 * 32];
-  PageScratch<T> page[WARPS];
+  PageScratch<T, HD> page[WARPS];
   float top[2][WARPS], total[2][WARPS], sum[2][WARPS][HD];
   float old_share[FOLDERS][WARPS], new_share[FOLDERS][WARPS];
 };
@@ -134,7 +134,7 @@ template <class T, int HD, int WARPS>
 __device__ inline void attend_page(AttentionShared<T, HD, WARPS>& s, int round, const T* keys, const T* values, int first, int end, float scale) {
   using V = ValueColumns<T, HD>;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  PageScratch<T>& scratch = s.page[warp];
+  PageScratch<T, HD>& scratch = s.page[warp];
   float score[2], top = -infinity(), sum[V::COUNT][V::LENGTH];
   page_dots<T, HD>(keys, s.q, scratch, first, end, score);
   for (int half = 0; half < 2; half++) {
