@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.exact.chain import TILE, Step, chain, fold, least, on_all_cores
+from compiler.exact.chain import TILE, Step, chain, fold, least
 from compiler.exact.fma import Doubles, Floats, fma
 from compiler.exact.frame import SEGMENT
 from compiler.exact.functions import exp
@@ -100,16 +100,14 @@ def _parts(q: Floats, keys: Floats, values: Floats, pairs: Pairs, scale: np.floa
     grouped = q.reshape(len(q), keys.shape[2], -1, size)
     longest_first = np.argsort(-pairs.end, kind="stable")
     step = max(TILE // (heads * max(size, PAGE)), 1)
-
-    def one(some: Indices) -> None:
+    for start in range(0, n, step):
+        some = longest_first[start : start + step]
         mine = pairs[some]
         scores = _scores(grouped[mine.row], turned, mine, scale)
         top, total, weights = _weights(scores, mine)
         out.top[some], out.total[some] = top.reshape(-1, heads), total.reshape(-1, heads)
         mixed = chain((len(some), *grouped.shape[1:]), *_mix(weights, doubles, mine))
         out.values[some] = mixed.reshape(-1, heads, size)
-
-    on_all_cores(one, [longest_first[i : i + step] for i in range(0, n, step)])
     return out
 
 

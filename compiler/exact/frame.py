@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from compiler.exact.chain import Step, chain, fold, least, on_all_cores, tiles
+from compiler.exact.chain import Step, chain, fold, least, tiles
 from compiler.exact.fma import Floats
 
 SEGMENT = 128
@@ -57,19 +57,15 @@ def frame(x: Floats, w: Arranged) -> Floats:
     """x f32[M, K], w [N, K] -> f32[M, N], in the order that the module states."""
     rows = x.shape[0]
     out = np.empty((rows, w.width), np.float32)
-    if not w.length:
+    if not out.size or not w.length:
         out.fill(-0.0)
         return out
     inputs = _segments(x).astype(np.float64)
     lowest = least(x, axis=1) * w.least
-
-    def one(tile: tuple[slice, slice]) -> None:
-        m, n = tile
+    for m, n in tiles(rows, w.width, w.parts.shape[1], 1024):
         shape = (w.parts.shape[1], m.stop - m.start, n.stop - n.start)
         steps = _steps(inputs[:, :, m, None], w, n)
         out[m, n] = fold(chain(shape, steps, bool(lowest[m].min() >= 2.0**-100)))
-
-    on_all_cores(one, tiles(rows, w.width, w.parts.shape[1]))
     return out
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.exact.chain import Step, chain, fold, least, on_all_cores, tiles
+from compiler.exact.chain import Step, chain, fold, least, tiles
 from compiler.exact.fma import Doubles, Floats
 from compiler.exact.frame import Arranged, arrange, frame
 from compiler.formats import decode
@@ -16,7 +16,7 @@ from compiler.types import GROUP
 from compiler.values import Quantized, Weight
 
 BLOCKS = 4  # blocks of 32 a segment
-PRODUCTS = 1 << 24  # integer sums held at once
+NARROW = 256  # columns of a tile at least; more of them in one product of one row wake threads
 
 
 def weight_dot(x: NDArray[np.float32] | Quantized, w: Weight) -> Floats:
@@ -44,7 +44,7 @@ class Blocks:
 
     levels: Floats  # f32[B, N, 32]: whole numbers; BLAS sums 32 products of them exactly
     scales: Floats  # f32[B, N]
-    offsets: Floats | None  # f32[B, N]
+    offsets: Doubles | None  # the f32 offsets, [B, N]
     least_scale: float
     least_offset: float
 
@@ -53,7 +53,7 @@ def _blocks(w: Weight) -> Blocks:
     levels, scales, offsets = decode(w.format, w.rows)
     grouped = levels.reshape(*scales.shape, GROUP).transpose(1, 0, 2).astype(np.float32, order="C")
     low = np.inf if offsets is None else float(least(offsets))
-    turned = None if offsets is None else np.ascontiguousarray(offsets.T)
+    turned = None if offsets is None else offsets.T.astype(np.float64, order="C")
     return Blocks(grouped, np.ascontiguousarray(scales.T), turned, float(least(scales)), low)
 
 
@@ -81,36 +81,44 @@ def quantized_dot(x: Quantized, w: Weight) -> Floats:
     count, width, _ = blocks.levels.shape
     rows = x.scales.size // count
     out = np.empty((rows, width), np.float32)
-    step = max(PRODUCTS // (count * width), 1)
-    for start in range(0, rows, step):
-        some = slice(start, min(start + step, rows))
-        _some_rows(_inputs(x, count, some), blocks, out[some])
+    if out.size:
+        _fill(out, _inputs(x, count), blocks)
     return out.reshape(*x.shape[:-1], width)
 
 
-def _inputs(x: Quantized, count: int, rows: slice) -> _Inputs:
+def _inputs(x: Quantized, count: int) -> _Inputs:
     def turned(values: NDArray[np.int8] | Floats, *each: int) -> Floats:
-        grouped = values.reshape(-1, count, *each)[rows]
+        grouped = values.reshape(-1, count, *each)
         return np.ascontiguousarray(grouped.swapaxes(0, 1).astype(np.float32))
 
     low = None if x.low is None else turned(x.low, GROUP)
     return _Inputs(turned(x.words, GROUP), low, turned(x.scales), turned(x.sums))
 
 
-def _some_rows(x: _Inputs, w: Blocks, out: Floats) -> None:
-    """Fills out f32[M, N]."""
-    turned = w.levels.transpose(0, 2, 1)
-    dots = np.matmul(x.words, turned)  # f32[B, M, N], exact
-    low = None if x.low is None else np.matmul(x.low, turned)
+@np.errstate(all="ignore")
+def _fill(out: Floats, x: _Inputs, w: Blocks) -> None:
+    """out f32[M, N], tile by tile."""
     normal = _stays_normal(x, w)
-    segments = -(-len(dots) // BLOCKS)
-
-    def one(tile: tuple[slice, slice]) -> None:
-        m, n = tile
+    segments = -(-len(w.scales) // BLOCKS)
+    for m, n in tiles(out.shape[0], out.shape[1], max(segments, BLOCKS), NARROW):
         shape = (segments, m.stop - m.start, n.stop - n.start)
-        out[m, n] = fold(chain(shape, _steps(x, w, dots, low, m, n), normal))
+        out[m, n] = fold(chain(shape, _steps(x, w, m, n), normal))
 
-    on_all_cores(one, tiles(out.shape[0], out.shape[1], segments))
+
+def _dots(words: Floats, levels: Floats) -> Floats:
+    """words f32[B, M, 32], levels f32[B, N, 32] -> f32[B, M, N]: whole numbers below 2^24.
+
+    Any order of sums is exact, so BLAS may choose. A tile's products are small enough for OpenBLAS
+    to stay in this thread; its threads wait spinning for each other where cores are busy.
+    """
+    count, rows, _ = words.shape
+    columns = levels.shape[1]
+    out = np.empty((count, rows, columns), np.float32)
+    step = NARROW if rows == 1 else columns
+    for n in range(0, columns, step):
+        some = levels[:, n : n + step].swapaxes(1, 2)
+        np.matmul(words, some, out=out[..., n : n + step])
+    return out
 
 
 @np.errstate(all="ignore")
@@ -125,19 +133,19 @@ def _stays_normal(x: _Inputs, w: Blocks) -> bool:
     return scale >= 2.0**-119 and offset >= 2.0**-100
 
 
-def _steps(
-    x: _Inputs, w: Blocks, dots: Floats, low: Floats | None, m: slice, n: slice
-) -> Iterator[Step]:
+def _steps(x: _Inputs, w: Blocks, m: slice, n: slice) -> Iterator[Step]:
+    dots = _dots(x.words[:, m], w.levels[:, n])
+    low = None if x.low is None else _dots(x.low[:, m], w.levels[:, n])
     for b in range(min(BLOCKS, len(dots))):
         a = w.scales[b::BLOCKS, None, n] * x.scales[b::BLOCKS, m, None]
-        d = dots[b::BLOCKS, m, n].astype(np.float64)
+        d = dots[b::BLOCKS].astype(np.float64)
         if low is not None:
             a *= np.float32(2.0**-7)
-            d = _once_rounded(np.float64(128) * d + low[b::BLOCKS, m, n])
+            d = _once_rounded(np.float64(128) * d + low[b::BLOCKS])
         yield len(a), a.astype(np.float64), d
     if w.offsets is not None:
         for b in range(min(BLOCKS, len(dots))):
-            offset = w.offsets[b::BLOCKS, None, n].astype(np.float64)
+            offset = w.offsets[b::BLOCKS, None, n]
             yield len(offset), offset, x.sums[b::BLOCKS, m, None].astype(np.float64)
 
 
