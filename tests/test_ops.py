@@ -90,7 +90,7 @@ def test_only_its_own_file_names_it(op: Op) -> None:
     """In the op table and the VM; fusion rules and kernels may name ops."""
     quoted = re.compile(rf"""["']{op.name}["'](?!:)""")
     owners = []
-    for path in [*(ROOT / "compiler/ops").glob("*.py"), *(ROOT / "runtime").glob("*.py")]:
+    for path in [*(ROOT / "compiler/ops").glob("*.py"), ROOT / "runtime/vm.py"]:
         code = re.sub(r'(?s)""".*?"""', "", path.read_text())
         if quoted.search(code):
             owners.append(path.name)
