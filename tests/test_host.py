@@ -11,6 +11,7 @@ import pytest
 
 from compiler.diagnostics import TOOLCHAIN
 from runtime import toolchain
+from runtime.gpu import gpus
 
 ROOT = Path(__file__).parent.parent
 LAYER = (ROOT / "codegen/lib/device.cuh").read_text()
@@ -67,6 +68,12 @@ def passes(program: Path, case: str, **environment: str) -> None:
 @pytest.mark.parametrize("seed", ["0", "1", "77"])
 def test_case(plain: Path, case: str, seed: str) -> None:
     passes(plain, case, MONOCU_HOST_SEED=seed)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not gpus(), reason="needs a CUDA device: the host's rules against a GPU's")
+def test_all_cases_on_a_gpu() -> None:
+    passes(toolchain.build(PROGRAM, "cuda", [gpus()[0].build_arch]), "all")
 
 
 @pytest.mark.parametrize("case", HOST_CASES)
