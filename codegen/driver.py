@@ -1,4 +1,4 @@
-"""The driver's text: the C++ files of lib/driver in the order in which they stand at a program's end.
+"""The driver's text: the C++ files of lib/driver in the order in which a program ends with them.
 Contract: they use only what the generated part above them defines (templates/program.cu.j2)."""
 
 from __future__ import annotations

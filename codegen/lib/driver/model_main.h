@@ -38,6 +38,7 @@ void open_extras(Session& session, const Options& o, const std::vector<Sequence>
     if (!o.logits_file.empty()) logits.open(o.logits_file, sequences, o.n, o.all_logits);
     session.graphs = o.graphs && o.dump.empty();
     if (o.dump.empty()) return;
+    make_folder(o.dump_dir);
     session.recorder = &recorder;
     session.after = record_launch;
 }

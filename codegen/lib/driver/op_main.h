@@ -65,7 +65,6 @@ std::vector<uint8_t> result_bytes(const Device& d, const Value& v) {
     return bytes;
 }
 void give_results(const Device& d, const std::string& folder) {
-    if (!folder.empty()) make_folder(folder);
     for (int i = 0; i < RESULT_COUNT; i++) {
         const Value& v = RESULTS[i];
         std::vector<uint8_t> bytes = result_bytes(d, v);
@@ -86,6 +85,8 @@ int run_program(const Options& o) {
     Recorder recorder = open_recorder(o.dump);
     Step step = read_rows(o);
     std::vector<std::vector<uint8_t>> inputs = read_inputs(o);
+    for (const std::string& folder : {o.out, o.dump_dir})
+        if (!folder.empty()) make_folder(folder);
     open_device(device, o.device);
     std::string name = device_name(o.device);
     fprintf(stderr, "%s: numerics %s, target %s\n", PROGRAM, NUMERICS, name.c_str());

@@ -136,7 +136,6 @@ void write_dump(const DumpFile& file, const std::vector<RowOf>& rows, const std:
     close_file(out);
 }
 void write_dumps(const Recorder& recorder, const std::string& folder) {
-    make_folder(folder);
     for (const DumpFile& file : recorder.files)
         write_dump(file, file.lead == -2 ? recorder.wanted : recorder.rows, folder);
 }

@@ -1,0 +1,91 @@
+"""The driver under two toys that play the generated part (driver_fixture_*.cu), run and checked.
+All numbers of the toy model are whole, so NumPy's sums are the same whatever their order."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+from codegen.driver import driver_text
+from runtime import toolchain
+
+ROOT = Path(__file__).parent.parent
+VOCAB, WIDTH, LAYERS, MAX_ROWS, MAX_WANTED, MAX_SEQS = 17, 32, 2, 16, 4, 4
+TABLE = np.random.default_rng(3).integers(-3, 4, (VOCAB, WIDTH)).astype(np.float32)
+BIASES = np.random.default_rng(4).integers(-2, 3, (LAYERS, WIDTH)).astype(np.float32)
+# Characters of the vocabulary: token 3 is a byte that is no character alone, 4 and 5 make one.
+WORDS = ["a", "b", "\u0120c", "\u00bf", "\u00c3", "\u00a9", *(f"w{i}" for i in range(11))]
+
+
+@cache
+def binary(kind: str, sanitize: bool = False) -> Path:
+    """The toy "model" or "op" for the host target."""
+    helpers = (ROOT / "codegen/lib/device.cuh").read_text()
+    toy = (ROOT / f"tests/driver_fixture_{kind}.cu").read_text()
+    text = "\n".join((helpers, toy, driver_text(kind == "model")))
+    return toolchain.build(text, sanitize=sanitize)
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def report(self) -> dict[str, object]:
+        """--json: the last line of standard error."""
+        return json.loads(self.err.splitlines()[-1])
+
+
+def run(kind: str, *words: object, sanitize: bool = False) -> Ran:
+    command = [str(binary(kind, sanitize)), *map(str, words)]
+    got = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return Ran(got.returncode, got.stdout, got.stderr)
+
+
+def write_checkpoint(path: Path, **changes: np.ndarray | None) -> Path:
+    """The toy's checkpoint; `changes`: other tensors by name (dots as __), None leaves one out."""
+    tensors = {"table.weight": TABLE} | {f"blk.{i}.bias": b for i, b in enumerate(BIASES)}
+    for name, tensor in changes.items():
+        tensors.pop(name.replace("__", "."), None)
+        if tensor is not None:
+            tensors[name.replace("__", ".")] = tensor
+    writer = gguf.GGUFWriter(path, "toy")
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(WORDS)
+    for name, tensor in tensors.items():
+        writer.add_tensor(name, tensor)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def hidden(tokens: list[int]) -> np.ndarray:
+    """f32[len(tokens), WIDTH]: h behind the last layer, a row a position."""
+    x = TABLE[tokens]
+    rows = [
+        sum((1 + (t - p) % 3) * x[p] for p in range(t + 1)) + BIASES.sum(0)
+        for t in range(len(tokens))
+    ]
+    return np.array(rows, np.float32)
+
+
+def generated(prompt: list[int], count: int) -> list[int]:
+    """The tokens that the toy chooses behind a prompt."""
+    tokens = list(prompt)
+    for _ in range(count):
+        tokens.append(int(np.argmax(hidden(tokens)[-1] @ TABLE.T)))
+    return tokens[len(prompt) :]
+
+
+def line(tokens: list[int]) -> str:
+    return ",".join(map(str, tokens))
