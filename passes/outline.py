@@ -7,6 +7,7 @@ program order, so that equal layers share one function; values that are read out
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
@@ -43,6 +44,7 @@ class Units:
             for n in earlier:
                 self.after[n].append(later)
         self._unit: dict[Node, frozenset[Node]] = {}
+        self._spans: list[tuple[int, int]] = []  # first and last place of each unit, sorted
 
     def of(self, n: Node) -> frozenset[Node]:
         """The nodes that stay with `n`."""
@@ -56,10 +58,11 @@ class Units:
         """Whether the units of `nodes` can be one: no way leads out of them and back."""
         union = self._union(nodes)
         seen: set[Node] = set(union)
+        last = self._last(union)
         stack = [after for n in union for after in self.after[n] if after not in union]
         while stack:
             n = stack.pop()
-            if n in seen:
+            if n in seen or self.order[n] > last:
                 continue
             unit = self.of(n)
             seen |= unit
@@ -76,6 +79,7 @@ class Units:
             if not self.joinable(union):
                 return False
             self._unit |= dict.fromkeys(union, union)
+            insort(self._spans, self._span(union))
         return True
 
     def readers(self, value: Value) -> list[Node]:
@@ -89,6 +93,19 @@ class Units:
         """The one node that reads `value`; None where there are others or it is a root."""
         readers = self.readers(value)
         return readers[0] if len(readers) == 1 and value not in self.roots else None
+
+    def _span(self, unit: Members) -> tuple[int, int]:
+        places = [self.order[n] for n in unit]
+        return min(places), max(places)
+
+    def _last(self, union: Members) -> int:
+        """A place in program order behind which no way leads back: no unit reaches over it."""
+        _, last = self._span(union)
+        for low, high in self._spans:
+            if low > last:
+                break
+            last = max(last, high)
+        return last
 
     def _union(self, nodes: Iterable[Node]) -> frozenset[Node]:
         return frozenset[Node]().union(*(self.of(n) for n in nodes))
@@ -139,6 +156,8 @@ def outline(units: Units, kind: str, context: Context, *, store_named: bool = Tr
 
     store_named: under options.dump the function also gives those of its members that have names.
     """
+    if not units.fused():
+        return units.graph
     new: dict[Value, Value] = {}
     notes: dict[Node, Note] = {}
     for unit in _operands_first(units):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import pytest
 import passes
 from compiler.encode import encode
 from compiler.formats import FORMATS
-from compiler.graph import Graph, leaf
+from compiler.graph import Graph, Node, leaf
 from compiler.ops import apply
 from compiler.target import HOST, NUMERICS, Options
 from compiler.types import Type
@@ -112,6 +114,35 @@ def test_units_refuse_ways_out_and_back() -> None:
     assert units.join((between.node, last.node, a.node))
     assert len(units.of(b.node)) == 4
     assert units.fused() == [units.of(last.node)]
+
+
+def acyclic(units: Units, joined: frozenset[Node]) -> bool:
+    """Whether the graph of units, `joined` being one of them, has an order: the plain way."""
+    sorter: TopologicalSorter[frozenset[Node]] = TopologicalSorter()
+    unit = {n: joined if n in joined else units.of(n) for n in units.order}
+    for n, readers in units.after.items():
+        for reader in readers:
+            if unit[n] is not unit[reader]:
+                sorter.add(unit[reader], unit[n])
+    try:
+        sorter.prepare()
+    except CycleError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_units_refuse_just_what_has_no_order(seed: int) -> None:
+    units, rng, answers = Units(random_graph(seed, 16)), random.Random(seed), Counter[bool]()
+    nodes = [n for n in units.order if n.operands]
+    for _ in range(60):
+        pair = rng.sample(nodes, 2)
+        joined = frozenset().union(*map(units.of, pair))
+        answers[units.joinable(pair)] += 1
+        assert units.joinable(pair) == acyclic(units, joined)
+        if len(joined) < 5:
+            units.join(pair)
+    assert min(answers[True], answers[False]) > 5
 
 
 def test_units_refuse_two_that_stand_before_each_other() -> None:
