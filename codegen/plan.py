@@ -93,7 +93,7 @@ def plan(program: Program, target: Target, options: Options, names: Mapping[Valu
     leaves = [n.result() for n in program.graph.nodes() if n.op == "cache"]
     caches, where, cache_bytes = cache_families(leaves)
     store = _Store(program, options, planned, weights, where)
-    loops = () if options.dump and not program.is_model else roll.loops(store.items)
+    loops = roll.loops(store.items)
     buffers, buffer_of, total = store.place(loops, names)
     return Plan(
         program, target, options, names, kernels, planned, loops, buffers, buffer_of, total,
@@ -225,8 +225,10 @@ class _Store:
 
     def nbytes(self, value: Value) -> int:
         limits = self.options
-        rows = min(limits.max_rows, 10**9)
-        return nbytes(value.type, rows, min(limits.max_seqs, rows))
+        wanted = min(limits.max_seqs, limits.max_rows)
+        need = nbytes(value.type, limits.max_rows, wanted)
+        parts = {"q8": 3, "q8x2": 4}.get(value.type.dtype, 1)  # each begins at a multiple of ALIGN
+        return need + (parts - 1) * memory.ALIGN
 
     def place(
         self, loops: tuple[roll.Loop, ...], names: Mapping[Value, str]

@@ -1,4 +1,4 @@
-// What a GPU and its runtime offer, under names that nvcc, NVRTC and g++ (with runtime/host) all compile. Items stand between blank lines.
+// What a GPU and its runtime offer, under names that nvcc, NVRTC and g++ (with runtime/host) all compile.
 
 // The block's shared memory, launched with at least sizeof(T) bytes.
 template <class T> __device__ __forceinline__ T& shared() {
@@ -21,7 +21,9 @@ template <class T> __device__ __forceinline__ T& shared() {
 __device__ __forceinline__ int4 load_stream(const int4* at) {
 #ifdef __CUDA_ARCH__
     int4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.s32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(at));
+    asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.s32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(at));
     return v;
 #else
     return *at;
@@ -116,7 +118,8 @@ template <class... P, class... A> void launch(cudaStream_t stream, void (*kernel
     config.attrs = overlap;
     config.numAttrs = supports_overlap();
     cudaError_t error = cudaSuccess;
-    if (shape.shared > 48 * 1024) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shape.shared));
+    const auto limit = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    if (shape.shared > 48 * 1024) error = cudaFuncSetAttribute(kernel, limit, int(shape.shared));
     if (error == cudaSuccess) error = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
     if (error == cudaSuccess) return;
     const char* name = "a kernel";
@@ -136,7 +139,7 @@ __global__ void arithmetic_probe(float a, float b, float c, float tiny, float* o
 #ifndef __CUDACC_RTC__
 #include <cstring>
 inline void verify_arithmetic(cudaStream_t stream) {
-    // (1 + 2^-12)^2 - (1 + 2^-11): 0 rounded twice, 2^-24 rounded once. Compared as bits: a flushing CPU compares wrong too.
+    // (1 + 2^-12)^2 - (1 + 2^-11): 0 rounded twice, 2^-24 rounded once. As bits: a flushing CPU compares wrong too.
     const float want[3] = {0.0f, 0x1p-24f, 0x1p-127f};
     float got[3], *out;
     check(cudaMalloc(&out, sizeof got), "cudaMalloc");
@@ -145,7 +148,8 @@ inline void verify_arithmetic(cudaStream_t stream) {
     check(cudaStreamSynchronize(stream), "arithmetic_probe");
     check(cudaFree(out), "cudaFree");
     if (memcmp(got, want, sizeof got) == 0) return;
-    fprintf(stderr, "error: this build changes the arithmetic: build with -fmad=false (nvcc) or -ffp-contract=off (g++), without fast math\n");
+    fputs("error: this build changes the arithmetic: build with -fmad=false (nvcc) or -ffp-contract=off (g++), "
+          "without fast math\n", stderr);
     exit(4);
 }
 #endif
