@@ -24,7 +24,12 @@ enum cudaMemcpyKind {
 };
 enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
 enum { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
-enum { cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2, cudaHostAllocWriteCombined = 4 };
+enum {
+    cudaHostAllocDefault = 0,
+    cudaHostAllocPortable = 1,
+    cudaHostAllocMapped = 2,
+    cudaHostAllocWriteCombined = 4
+};
 
 inline const char* cudaGetErrorString(cudaError_t error) {
     switch (error) {
@@ -38,7 +43,8 @@ inline const char* cudaGetErrorString(cudaError_t error) {
         case cudaErrorInvalidResourceHandle: return "invalid resource handle";
         case cudaErrorNotReady: return "device not ready";
         case cudaErrorStreamCaptureUnsupported: return "operation not permitted when stream is capturing";
-        case cudaErrorStreamCaptureInvalidated: return "operation failed due to a previous error during capture";
+        case cudaErrorStreamCaptureInvalidated:
+            return "operation failed due to a previous error during capture";
     }
     return "unrecognized error code";
 }
@@ -58,8 +64,7 @@ struct Node {
     virtual void run() const = 0;
     virtual ~Node() = default;
 };
-template <class Work>
-struct NodeOf final : Node {
+template <class Work> struct NodeOf final : Node {
     Work work;
     explicit NodeOf(Work w) : work(std::move(w)) {}
     void run() const override { work(); }
@@ -84,8 +89,7 @@ struct Event {
 inline std::atomic<int> captures{0};
 inline bool capturing() { return captures.load() > 0; }
 
-template <class Work>
-inline cudaError_t enqueue(Stream* stream, Work work) {
+template <class Work> inline cudaError_t enqueue(Stream* stream, Work work) {
     if (stream && stream->capture) {
         stream->capture->nodes.push_back(new NodeOf<Work>(std::move(work)));
     } else if (!stream && capturing()) {
@@ -113,7 +117,8 @@ inline cudaError_t allocate(void** out, size_t bytes) {
     *out = nullptr;
     if (!bytes) return cudaSuccess;
     void* memory = nullptr;
-    const bool too_much = bytes > 64 << 20 && bytes > memory_info("MemTotal:");  // malloc would promise it all the same
+    const bool too_much =
+        bytes > 64 << 20 && bytes > memory_info("MemTotal:");  // malloc would promise it all the same
     if (too_much || posix_memalign(&memory, 256, bytes)) return report(cudaErrorMemoryAllocation);
     fill_poison(memory, bytes);
     *out = memory;
@@ -128,16 +133,13 @@ using cudaEvent_t = monocu_host::Event*;
 inline cudaError_t cudaGetLastError() { return std::exchange(monocu_host::last_error, cudaSuccess); }
 inline cudaError_t cudaPeekAtLastError() { return monocu_host::last_error; }
 
-template <class T>
-inline cudaError_t cudaMalloc(T** out, size_t bytes) {
+template <class T> inline cudaError_t cudaMalloc(T** out, size_t bytes) {
     return monocu_host::allocate(reinterpret_cast<void**>(out), bytes);
 }
-template <class T>
-inline cudaError_t cudaMallocHost(T** out, size_t bytes) {
+template <class T> inline cudaError_t cudaMallocHost(T** out, size_t bytes) {
     return monocu_host::allocate(reinterpret_cast<void**>(out), bytes);
 }
-template <class T>
-inline cudaError_t cudaHostAlloc(T** out, size_t bytes, unsigned) {
+template <class T> inline cudaError_t cudaHostAlloc(T** out, size_t bytes, unsigned) {
     return monocu_host::allocate(reinterpret_cast<void**>(out), bytes);
 }
 inline cudaError_t cudaFree(void* memory) {
@@ -147,25 +149,35 @@ inline cudaError_t cudaFree(void* memory) {
 }
 inline cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
 
-inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
-    if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return monocu_host::report(cudaErrorInvalidMemcpyDirection);
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                                   cudaStream_t stream = nullptr) {
+    if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
+        return monocu_host::report(cudaErrorInvalidMemcpyDirection);
     if (bytes && (!to || !from)) return monocu_host::report(cudaErrorInvalidValue);
-    return monocu_host::enqueue(stream, [=] { if (bytes) memcpy(to, from, bytes); });
+    return monocu_host::enqueue(stream, [=] {
+        if (bytes) memcpy(to, from, bytes);
+    });
 }
 inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
     return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
 }
 inline cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream = nullptr) {
     if (bytes && !to) return monocu_host::report(cudaErrorInvalidValue);
-    return monocu_host::enqueue(stream, [=] { if (bytes) memset(to, value, bytes); });
+    return monocu_host::enqueue(stream, [=] {
+        if (bytes) memset(to, value, bytes);
+    });
 }
-inline cudaError_t cudaMemset(void* to, int value, size_t bytes) { return cudaMemsetAsync(to, value, bytes, nullptr); }
+inline cudaError_t cudaMemset(void* to, int value, size_t bytes) {
+    return cudaMemsetAsync(to, value, bytes, nullptr);
+}
 
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* out, unsigned) {
     *out = new monocu_host::Stream;
     return cudaSuccess;
 }
-inline cudaError_t cudaStreamCreate(cudaStream_t* out) { return cudaStreamCreateWithFlags(out, cudaStreamDefault); }
+inline cudaError_t cudaStreamCreate(cudaStream_t* out) {
+    return cudaStreamCreateWithFlags(out, cudaStreamDefault);
+}
 inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     if (!stream) return monocu_host::report(cudaErrorInvalidResourceHandle);
     delete stream;
@@ -181,7 +193,9 @@ inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* out, unsigned) {
     *out = new monocu_host::Event;
     return cudaSuccess;
 }
-inline cudaError_t cudaEventCreate(cudaEvent_t* out) { return cudaEventCreateWithFlags(out, cudaEventDefault); }
+inline cudaError_t cudaEventCreate(cudaEvent_t* out) {
+    return cudaEventCreateWithFlags(out, cudaEventDefault);
+}
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
     delete event;
     return cudaSuccess;

@@ -12,7 +12,8 @@ inline unsigned __umulhi(unsigned a, unsigned b) {
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
     const unsigned long long both = static_cast<unsigned long long>(b) << 32 | a;
     unsigned out = 0;
-    for (int i = 0; i < 4; i++) out |= static_cast<unsigned>(both >> ((which >> 4 * i & 7) * 8) & 0xff) << 8 * i;
+    for (int i = 0; i < 4; i++)
+        out |= static_cast<unsigned>(both >> ((which >> 4 * i & 7) * 8) & 0xff) << 8 * i;
     return out;
 }
 
@@ -56,7 +57,8 @@ inline __attribute__((always_inline)) int dot16(int4 a, int4 b, int sum) {
     const Words16 wide_a = __builtin_ia32_pmovsxbw256(bit_cast<Bytes16>(a));
     const Words16 wide_b = __builtin_ia32_pmovsxbw256(bit_cast<Bytes16>(b));
     const Sums8 sums = reinterpret_cast<Sums8>(__builtin_ia32_pmaddwd256(wide_a, wide_b));
-    const Sums4 four = __builtin_shufflevector(sums, sums, 0, 1, 2, 3) + __builtin_shufflevector(sums, sums, 4, 5, 6, 7);
+    const Sums4 four =
+        __builtin_shufflevector(sums, sums, 0, 1, 2, 3) + __builtin_shufflevector(sums, sums, 4, 5, 6, 7);
     const Sums4 two = four + __builtin_shufflevector(four, four, 2, 3, 0, 1);
     return static_cast<int>(static_cast<unsigned>(sum) + two[0] + two[1]);
 #else

@@ -15,12 +15,22 @@ constexpr unsigned MAX_THREADS = 1024;
 constexpr unsigned MAX_WARPS = MAX_THREADS / WARP;
 
 // What a thread waits for. A block barrier's kinds differ by their result, a warp collective's by theirs.
-enum class Wait : uint8_t { BARRIER, BARRIER_COUNT, BARRIER_AND, BARRIER_OR, WARP_SYNC, WARP_SHUFFLE, WARP_BALLOT, WARP_CALL };
+enum class Wait : uint8_t {
+    BARRIER,
+    BARRIER_COUNT,
+    BARRIER_AND,
+    BARRIER_OR,
+    WARP_SYNC,
+    WARP_SHUFFLE,
+    WARP_BALLOT,
+    WARP_CALL
+};
 constexpr int WAITS = 8;
 
 inline const char* wait_name(Wait kind) {
-    constexpr const char* NAMES[] = {"__syncthreads",    "__syncthreads_count", "__syncthreads_and", "__syncthreads_or",
-                                     "__syncwarp",       "a shuffle",           "a vote",            "a warp's operation"};
+    constexpr const char* NAMES[] = {"__syncthreads",    "__syncthreads_count", "__syncthreads_and",
+                                     "__syncthreads_or", "__syncwarp",          "a shuffle",
+                                     "a vote",           "a warp's operation"};
     return NAMES[static_cast<int>(kind)];
 }
 
@@ -41,11 +51,11 @@ struct Warp {
     uint32_t lanes;  // the lanes that exist
     uint32_t fresh, ready, waiting, at_barrier, spinning, ended;
     Wait kind[WARP];
-    uint8_t source[WARP];   // of a shuffle: the lane whose value this one asks for
-    uint32_t group[WARP];   // the collective's mask
+    uint8_t source[WARP];  // of a shuffle: the lane whose value this one asks for
+    uint32_t group[WARP];  // the collective's mask
     uint64_t post[WARP];
     uint64_t result[WARP];
-    Fiber* fiber[WARP];     // of lanes that wait or are ready
+    Fiber* fiber[WARP];                   // of lanes that wait or are ready
     void (*call)(const uint64_t* posts);  // of WARP_CALL
 };
 
@@ -83,7 +93,8 @@ inline const char* kernel_symbol(const void* kernel) {
 }
 
 // Ends the process over a fault of a kernel.
-[[noreturn]] __attribute__((format(printf, 2, 3))) inline void fail_kernel(const Launch& launch, const char* format, ...) {
+[[noreturn]] __attribute__((format(printf, 2, 3))) inline void fail_kernel(const Launch& launch,
+                                                                           const char* format, ...) {
     char what[512];
     va_list arguments;
     va_start(arguments, format);
@@ -118,8 +129,8 @@ inline const char* kernel_symbol(const void* kernel) {
     int length = 0;
     for (int kind = 0; kind < WAITS; kind++)
         if (count[kind])
-            length += snprintf(what + length, sizeof what - static_cast<size_t>(length), "%u threads at %s, ", count[kind],
-                               wait_name(static_cast<Wait>(kind)));
+            length += snprintf(what + length, sizeof what - static_cast<size_t>(length), "%u threads at %s, ",
+                               count[kind], wait_name(static_cast<Wait>(kind)));
     fail_block("deadlock: %s%u ended", what, ended);
 }
 
@@ -158,7 +169,8 @@ inline void release_barrier(Block& b) {
 
 [[noreturn]] inline void fail_meeting(Wait one, Wait other) {
     if (one == other) fail_block("lanes of one warp meet at %s with different masks", wait_name(one));
-    fail_block("lanes of one warp meet in different collectives: %s and %s", wait_name(one), wait_name(other));
+    fail_block("lanes of one warp meet in different collectives: %s and %s", wait_name(one),
+               wait_name(other));
 }
 
 // The last lane of a collective has arrived: computes every lane's result and lets the others go on.

@@ -4,7 +4,8 @@
 struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor;
-    int major, minor, multiProcessorCount, warpSize, maxThreadsPerBlock, maxThreadsPerMultiProcessor, l2CacheSize;
+    int major, minor, multiProcessorCount, warpSize, maxThreadsPerBlock, maxThreadsPerMultiProcessor,
+        l2CacheSize;
     int maxGridSize[3], maxThreadsDim[3];
 };
 enum cudaDeviceAttr {
@@ -26,7 +27,9 @@ inline cudaError_t cudaGetDeviceCount(int* count) {
     *count = 1;
     return cudaSuccess;
 }
-inline cudaError_t cudaSetDevice(int device) { return device ? monocu_host::report(cudaErrorInvalidDevice) : cudaSuccess; }
+inline cudaError_t cudaSetDevice(int device) {
+    return device ? monocu_host::report(cudaErrorInvalidDevice) : cudaSuccess;
+}
 inline cudaError_t cudaGetDevice(int* device) {
     *device = 0;
     return cudaSuccess;
@@ -75,8 +78,16 @@ inline cudaError_t cudaRuntimeGetVersion(int* version) {
     return cudaSuccess;
 }
 
-enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
-enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive, cudaStreamCaptureStatusInvalidated };
+enum cudaStreamCaptureMode {
+    cudaStreamCaptureModeGlobal,
+    cudaStreamCaptureModeThreadLocal,
+    cudaStreamCaptureModeRelaxed
+};
+enum cudaStreamCaptureStatus {
+    cudaStreamCaptureStatusNone,
+    cudaStreamCaptureStatusActive,
+    cudaStreamCaptureStatusInvalidated
+};
 using cudaGraph_t = monocu_host::Graph*;
 using cudaGraphExec_t = monocu_host::Graph*;
 

@@ -78,8 +78,10 @@ inline void run_launch(Launch& launch) {
         p.launch = &launch;
         p.epoch++;
     }
-    if (launch.blocks == 2) pthread_cond_signal(&p.wakened);
-    else pthread_cond_broadcast(&p.wakened);
+    if (launch.blocks == 2)
+        pthread_cond_signal(&p.wakened);
+    else
+        pthread_cond_broadcast(&p.wakened);
     work(launch);
     {
         Lock lock(&p.mutex);
@@ -115,15 +117,17 @@ inline void set_shared_limit(const void* kernel, size_t bytes) {
 
 inline cudaError_t check_launch(const void* kernel, dim3 grid, dim3 block, size_t shared) {
     const uint64_t threads = static_cast<uint64_t>(block.x) * block.y * block.z;
-    if (!threads || block.x > 1024 || block.y > 1024 || block.z > 64 || threads > MAX_THREADS) return cudaErrorInvalidConfiguration;
-    if (!grid.x || !grid.y || !grid.z || grid.x > INT_MAX || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidConfiguration;
+    if (!threads || block.x > 1024 || block.y > 1024 || block.z > 64 || threads > MAX_THREADS)
+        return cudaErrorInvalidConfiguration;
+    if (!grid.x || !grid.y || !grid.z || grid.x > INT_MAX || grid.y > 65535 || grid.z > 65535)
+        return cudaErrorInvalidConfiguration;
     if (shared > SHARED_DEFAULT && shared > shared_limit(kernel)) return cudaErrorInvalidValue;
     return cudaSuccess;
 }
 
 template <class... Parameters>
-inline cudaError_t launch_kernel(Stream* stream, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
-                                 Parameters... arguments) {
+inline cudaError_t launch_kernel(Stream* stream, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                                 size_t shared, Parameters... arguments) {
     struct Call {
         void (*kernel)(Parameters...);
         std::tuple<Parameters...> arguments;
@@ -149,8 +153,7 @@ inline cudaError_t launch_kernel(Stream* stream, void (*kernel)(Parameters...), 
 }
 
 // The running block's dynamic shared memory as one struct.
-template <class T>
-inline T& shared_memory() {
+template <class T> inline T& shared_memory() {
     if (sizeof(T) > block->launch->shared)
         fail_block("uses %zu bytes of shared memory, launched with %zu", sizeof(T), block->launch->shared);
     return *reinterpret_cast<T*>(block->shared);
@@ -161,8 +164,14 @@ inline T& shared_memory() {
 // The order of threads and blocks from here on: 0 in order, else an order per seed.
 inline void monocu_host_seed(unsigned seed) { monocu_host::settings().seed = seed; }
 
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
-enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2, cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+enum cudaFuncAttribute {
+    cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+    cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
+enum cudaLaunchAttributeID {
+    cudaLaunchAttributeCooperative = 2,
+    cudaLaunchAttributeProgrammaticStreamSerialization = 6
+};
 union cudaLaunchAttributeValue {
     int cooperative, programmaticStreamSerializationAllowed;
 };
@@ -181,7 +190,8 @@ struct cudaLaunchConfig_t {
 template <class T>
 inline cudaError_t cudaFuncSetAttribute(T* kernel, cudaFuncAttribute attribute, int value) {
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
-    if (value < 0 || static_cast<size_t>(value) > monocu_host::SHARED_OPTIN) return monocu_host::report(cudaErrorInvalidValue);
+    if (value < 0 || static_cast<size_t>(value) > monocu_host::SHARED_OPTIN)
+        return monocu_host::report(cudaErrorInvalidValue);
     monocu_host::set_shared_limit(reinterpret_cast<const void*>(kernel), static_cast<size_t>(value));
     return cudaSuccess;
 }
@@ -192,7 +202,9 @@ inline cudaError_t cudaFuncGetName(const char** name, const void* kernel) {
 }
 
 template <class... Parameters, class... Arguments>
-inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
-    return monocu_host::launch_kernel<Parameters...>(config->stream, kernel, config->gridDim, config->blockDim,
-                                                     config->dynamicSmemBytes, std::forward<Arguments>(arguments)...);
+inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                                      Arguments&&... arguments) {
+    return monocu_host::launch_kernel<Parameters...>(config->stream, kernel, config->gridDim,
+                                                     config->blockDim, config->dynamicSmemBytes,
+                                                     std::forward<Arguments>(arguments)...);
 }

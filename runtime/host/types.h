@@ -10,20 +10,20 @@
 #define __align__(n) __attribute__((aligned(n)))
 // NOTE: no `__shared__`: shared memory is one struct, reached by `shared<Smem>()`, so that it can be poisoned.
 
-#define MONOCU_VECTOR2(name, type, bytes)                                \
-    struct alignas(bytes) name {                                         \
-        type x, y;                                                       \
-    };                                                                   \
+#define MONOCU_VECTOR2(name, type, bytes) \
+    struct alignas(bytes) name {          \
+        type x, y;                        \
+    };                                    \
     constexpr name make_##name(type x, type y) { return name{x, y}; }
-#define MONOCU_VECTOR3(name, type)                                       \
-    struct name {                                                        \
-        type x, y, z;                                                    \
-    };                                                                   \
+#define MONOCU_VECTOR3(name, type) \
+    struct name {                  \
+        type x, y, z;              \
+    };                             \
     constexpr name make_##name(type x, type y, type z) { return name{x, y, z}; }
-#define MONOCU_VECTOR4(name, type, bytes)                                \
-    struct alignas(bytes) name {                                         \
-        type x, y, z, w;                                                 \
-    };                                                                   \
+#define MONOCU_VECTOR4(name, type, bytes) \
+    struct alignas(bytes) name {          \
+        type x, y, z, w;                  \
+    };                                    \
     constexpr name make_##name(type x, type y, type z, type w) { return name{x, y, z, w}; }
 
 MONOCU_VECTOR2(char2, signed char, 2)
@@ -58,8 +58,7 @@ struct dim3 {
 
 namespace monocu_host {
 
-template <class To, class From>
-inline To bit_cast(From from) {
+template <class To, class From> inline To bit_cast(From from) {
     static_assert(sizeof(To) == sizeof(From), "bit_cast between types of different size");
     To to;
     memcpy(&to, &from, sizeof to);

@@ -23,13 +23,15 @@ inline __attribute__((noinline)) unsigned barrier(Wait kind, unsigned vote) {
 }
 
 // One rendezvous of the lanes of `mask`: each posts a value and gets its result.
-inline __attribute__((noinline)) uint64_t collective(Wait kind, uint32_t mask, uint64_t value, unsigned source) {
+inline __attribute__((noinline)) uint64_t collective(Wait kind, uint32_t mask, uint64_t value,
+                                                     unsigned source) {
     Block& b = *block;
     Warp& warp = b.warp_at[b.warp];
     const unsigned lane = b.lane;
     const uint32_t bit = 1u << lane, group = mask & warp.lanes;
     if (!(mask & bit)) fail_block("%s: the calling lane is not in its mask", wait_name(kind));
-    if (kind == Wait::WARP_SHUFFLE && !(group >> source & 1)) fail_block("a shuffle reads a lane that is not in its mask");
+    if (kind == Wait::WARP_SHUFFLE && !(group >> source & 1))
+        fail_block("a shuffle reads a lane that is not in its mask");
     warp.kind[lane] = kind;
     warp.group[lane] = group;
     warp.post[lane] = value;
@@ -46,20 +48,20 @@ inline __attribute__((noinline)) uint64_t collective(Wait kind, uint32_t mask, u
 inline unsigned lane_number() { return block->lane; }
 
 // One operation of a whole warp, as mma: `all` is run once, when every lane has come, with each lane's operands.
-template <class Operands, void (*all)(Operands* const* lanes)>
-inline void warp_call(Operands* mine) {
+template <class Operands, void (*all)(Operands* const* lanes)> inline void warp_call(Operands* mine) {
     block->warp_at[block->warp].call = [](const uint64_t* posts) {
         Operands* lanes[WARP];
         for (unsigned lane = 0; lane < WARP; lane++) lanes[lane] = reinterpret_cast<Operands*>(posts[lane]);
         all(lanes);
     };
-    if (block->warp_at[block->warp].lanes != ~0u) fail_block("a warp's operation in a warp of fewer than 32 threads");
+    if (block->warp_at[block->warp].lanes != ~0u)
+        fail_block("a warp's operation in a warp of fewer than 32 threads");
     collective(Wait::WARP_CALL, ~0u, reinterpret_cast<uint64_t>(mine), 0);
 }
 
-template <class T>
-inline T shuffle(unsigned mask, T value, unsigned source) {
-    static_assert(sizeof(T) <= 8 && std::is_trivially_copyable<T>::value, "a shuffle takes 1 to 8 plain bytes");
+template <class T> inline T shuffle(unsigned mask, T value, unsigned source) {
+    static_assert(sizeof(T) <= 8 && std::is_trivially_copyable<T>::value,
+                  "a shuffle takes 1 to 8 plain bytes");
     uint64_t sent = 0;
     memcpy(&sent, &value, sizeof value);
     uint64_t got = collective(Wait::WARP_SHUFFLE, mask, sent, source);
@@ -90,29 +92,29 @@ inline void __syncthreads() { monocu_host::barrier(monocu_host::Wait::BARRIER, 0
 inline int __syncthreads_count(int vote) {
     return static_cast<int>(monocu_host::barrier(monocu_host::Wait::BARRIER_COUNT, vote != 0));
 }
-inline int __syncthreads_or(int vote) { return monocu_host::barrier(monocu_host::Wait::BARRIER_OR, vote != 0) != 0; }
-inline int __syncthreads_and(int vote) { return monocu_host::barrier(monocu_host::Wait::BARRIER_AND, vote == 0) == 0; }
+inline int __syncthreads_or(int vote) {
+    return monocu_host::barrier(monocu_host::Wait::BARRIER_OR, vote != 0) != 0;
+}
+inline int __syncthreads_and(int vote) {
+    return monocu_host::barrier(monocu_host::Wait::BARRIER_AND, vote == 0) == 0;
+}
 inline void __syncwarp(unsigned mask = 0xffffffffu) {
     monocu_host::collective(monocu_host::Wait::WARP_SYNC, mask, 0, 0);
 }
 
-template <class T>
-inline T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
+template <class T> inline T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
     const int first = static_cast<int>(monocu_host::lane_number()) & ~(width - 1);
     return monocu_host::shuffle(mask, value, static_cast<unsigned>(first + (source & (width - 1))));
 }
-template <class T>
-inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32) {
+template <class T> inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32) {
     const int from = static_cast<int>(monocu_host::lane_number()) ^ bits;
     return monocu_host::shuffle(mask, value, monocu_host::segment_source(from, width));
 }
-template <class T>
-inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+template <class T> inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
     const int from = static_cast<int>(monocu_host::lane_number() + delta);
     return monocu_host::shuffle(mask, value, monocu_host::segment_source(from, width));
 }
-template <class T>
-inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
+template <class T> inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
     const int from = static_cast<int>(monocu_host::lane_number()) - static_cast<int>(delta);
     return monocu_host::shuffle(mask, value, monocu_host::segment_source(from, width));
 }

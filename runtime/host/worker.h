@@ -30,9 +30,9 @@ inline Settings& settings() {
 }
 
 struct Worker {
-    Fiber native;             // the CPU thread's own stack
+    Fiber native;  // the CPU thread's own stack
     Fiber* running = nullptr;
-    Fiber* idle = nullptr;    // fibers parked in `run_threads`
+    Fiber* idle = nullptr;       // fibers parked in `run_threads`
     std::vector<Fiber*> fibers;  // all that were made
     Launch* launch = nullptr;
     std::vector<Block*> active, spare;  // active: blocks begun and not ended, the running one among them
@@ -61,7 +61,8 @@ inline void fill_poison(void* memory, size_t bytes) {
 }
 
 inline void give_shared_memory(Block& b, size_t bytes) {
-    if (b.shared_bytes < bytes || (MONOCU_ASAN && b.shared_bytes != bytes)) {  // ASan: the exact size, so its redzones bite
+    if (b.shared_bytes < bytes ||
+        (MONOCU_ASAN && b.shared_bytes != bytes)) {  // ASan: the exact size, so its redzones bite
         free(b.shared);
         b.shared = static_cast<char*>(aligned_alloc(1024, (bytes + 1023) / 1024 * 1024));
         if (!b.shared) fail("no memory for a block's shared memory");
@@ -84,7 +85,9 @@ inline bool begin_block(Worker& me) {
     uint64_t number = launch.next.fetch_add(1, std::memory_order_relaxed);
     if (number >= launch.blocks) return false;
     const uint32_t seed = settings().seed.load(std::memory_order_relaxed);
-    if (seed) number = static_cast<uint64_t>((static_cast<unsigned __int128>(number) * launch.stride + launch.offset) % launch.blocks);
+    if (seed)
+        number = static_cast<uint64_t>(
+            (static_cast<unsigned __int128>(number) * launch.stride + launch.offset) % launch.blocks);
     Block* b;
     if (me.spare.empty()) {
         b = new Block;
@@ -93,7 +96,8 @@ inline bool begin_block(Worker& me) {
         me.spare.pop_back();
     }
     const uint64_t xs = launch.grid.x, ys = launch.grid.y;
-    uint3 index = {static_cast<unsigned>(number % xs), static_cast<unsigned>(number / xs % ys), static_cast<unsigned>(number / xs / ys)};
+    uint3 index = {static_cast<unsigned>(number % xs), static_cast<unsigned>(number / xs % ys),
+                   static_cast<unsigned>(number / xs / ys)};
     uint32_t random = seed ? (static_cast<uint32_t>(number) * 2654435761u ^ seed * 0x9E3779B9u) | 1u : 0;
     start_block(*b, launch, index, random);
     give_shared_memory(*b, launch.shared);
@@ -125,7 +129,8 @@ inline void take_turns(Worker& me) {
     if (me.turn) return;
     const double time = now();
     if (me.stuck_since == 0) me.stuck_since = time;
-    if (time - me.stuck_since > settings().timeout_seconds) fail_block("wait_until: the flag never got its value");
+    if (time - me.stuck_since > settings().timeout_seconds)
+        fail_block("wait_until: the flag never got its value");
     sched_yield();
 }
 

@@ -51,7 +51,8 @@ void case_reduce() {
 }
 __global__ void counts(int* out) {
     const int t = int(threadIdx.x);
-    const int count = __syncthreads_count(t % 3 == 0), all = __syncthreads_and(t < 96), most = __syncthreads_and(t < 95);
+    const int count = __syncthreads_count(t % 3 == 0), all = __syncthreads_and(t < 96),
+              most = __syncthreads_and(t < 95);
     out[t * 4] = count, out[t * 4 + 1] = all, out[t * 4 + 2] = most, out[t * 4 + 3] = __syncthreads_or(t == 50);
 }
 void case_counts() {
@@ -134,9 +135,11 @@ __global__ void atomics(Counters* c, int* last) {
     atomicOr(&c->bits, 1u << (t % 32));
     atomicAdd(&c->wide, 1ull << 33);
     atomicAdd(&c->real, 0.25f);
-    for (int old = c->locked, seen; (seen = atomicCAS(&c->locked, old, old + 2)) != old; old = seen) {}
+    for (int old = c->locked, seen; (seen = atomicCAS(&c->locked, old, old + 2)) != old; old = seen) {
+    }
     __threadfence();
-    if (atomicInc(&c->ticket, gridDim.x * blockDim.x - 1) == gridDim.x * blockDim.x - 1) *last = atomicExch(&c->sum, -7);
+    if (atomicInc(&c->ticket, gridDim.x * blockDim.x - 1) == gridDim.x * blockDim.x - 1)
+        *last = atomicExch(&c->sum, -7);
 }
 void case_atomics() {
     Counters* c = zeros<Counters>(1);
@@ -195,7 +198,8 @@ __global__ void pieces(const int4* a, const int4* b, int* out, float* real) {
     real[1] = float(sum);
 }
 void case_pieces() {
-    const signed char bytes[2][16] = {{-128, 127, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, -13, 14}, {-128, -128, 127, 1, 0, -1, 2, 3, 4, 5, 6, 7, -8, 9, 10, 11}};
+    const signed char bytes[2][16] = {{-128, 127, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, -13, 14},
+                                      {-128, -128, 127, 1, 0, -1, 2, 3, 4, 5, 6, 7, -8, 9, 10, 11}};
     int4* a = device<int4>(2);
     int* out = device<int>(7);
     float* real = device<float>(2);
@@ -204,7 +208,8 @@ void case_pieces() {
     int dot = 100;
     for (int i = 0; i < 16; i++) dot += bytes[0][i] * bytes[1][i];
     auto got = fetch(out, 7);
-    const int want[7] = {dot, 128 * 128 - 127 * 128 + 127 + 2 - 1, 0x0a090807, 8 + 31 + 4, 2000 - 4, 0x07050301, 1608};
+    const int want[7] = {dot, 128 * 128 - 127 * 128 + 127 + 2 - 1, 0x0a090807, 8 + 31 + 4, 2000 - 4, 0x07050301,
+                         1608};
     for (int i = 0; i < 7; i++) expect(got[i], want[i], "piece", i);
     expect(fetch(real, 2)[0], 1.0f + 0x1p-23f, "bits");
     expect(fetch(real, 2)[1], 6.0f, "unrolled");

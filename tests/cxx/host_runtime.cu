@@ -63,7 +63,8 @@ void case_device() {
     check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
     check(cudaGetDeviceProperties(&p, 0), "cudaGetDeviceProperties");
     check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
-    expect(devices > 0 && available > 1 << 20 && available < total && p.sharedMemPerBlockOptin >= 99 << 10, true, "device");
+    expect(devices > 0 && available > 1 << 20 && available < total && p.sharedMemPerBlockOptin >= 99 << 10, true,
+           "device");
     cudaEvent_t start, end;
     float ms = -1;
     check(cudaEventCreate(&start), "cudaEventCreate");
@@ -137,8 +138,10 @@ int wrong_by(void (*kernel)(int*), unsigned seed) {
 }
 void case_race() {
     expect(wrong_by(neighbour<false>, 0), 0, "in order a missing barrier hides");
-    for (unsigned seed = 0; seed < 6; seed++) expect(wrong_by(neighbour<true>, seed), 0, "with a barrier, seed", int(seed));
-    for (unsigned seed = 1; seed < 6; seed++) expect(wrong_by(neighbour<false>, seed) > 10, true, "without, seed", int(seed));
+    for (unsigned seed = 0; seed < 6; seed++)
+        expect(wrong_by(neighbour<true>, seed), 0, "with a barrier, seed", int(seed));
+    for (unsigned seed = 1; seed < 6; seed++)
+        expect(wrong_by(neighbour<false>, seed) > 10, true, "without, seed", int(seed));
 }
 struct Pair {
     int mine, total;
@@ -186,17 +189,24 @@ __global__ void outside(int* out, int where) {
     if (where == 1) (&s.v[0])[256] = 1;
     if (where == 2) out[0] = (1 << 30) * (where + 0x7fff);
 }
-void case_outside(int where) { launch(stream, outside, Shape{dim3(1), dim3(1), sizeof(Ints)}, device<int>(8), where); }
+void case_outside(int where) {
+    launch(stream, outside, Shape{dim3(1), dim3(1), sizeof(Ints)}, device<int>(8), where);
+}
 #endif
 
 int main(int, char** words) {
     check(cudaStreamCreate(&stream), "cudaStreamCreate");
-    const struct { const char* name; void (*run)(); } CASES[] = {
-        {"reduce", case_reduce}, {"counts", case_counts}, {"shuffles", case_shuffles}, {"halves", case_halves},
-        {"atomics", case_atomics}, {"relay", case_relay}, {"pieces", case_pieces}, {"graph", case_graph},
-        {"capture_refuses", case_capture_refuses}, {"errors", case_errors}, {"device", case_device}, {"arithmetic", case_arithmetic},
+    const struct {
+        const char* name;
+        void (*run)();
+    } CASES[] = {
+        {"reduce", case_reduce},       {"counts", case_counts},   {"shuffles", case_shuffles},
+        {"halves", case_halves},       {"atomics", case_atomics}, {"relay", case_relay},
+        {"pieces", case_pieces},       {"graph", case_graph},     {"capture_refuses", case_capture_refuses},
+        {"errors", case_errors},       {"device", case_device},   {"arithmetic", case_arithmetic},
 #ifndef __CUDACC__
-        {"poison", case_poison}, {"order", case_order}, {"race", case_race}, {"warp_call", case_warp_call},
+        {"poison", case_poison},       {"order", case_order},     {"race", case_race},
+        {"warp_call", case_warp_call},
 #endif
     };
     int ran = 0;
