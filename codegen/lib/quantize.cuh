@@ -36,7 +36,8 @@ __device__ inline float group_sum2(float scale, int words, int low) {
 }
 
 // Quantizes 32 values held by one thread (q8): words, the scale, and the group's sum.
-__device__ inline void quantize_group(const float* values, signed char* words, float* scale, float* sum) {
+__device__ inline void quantize_group(
+    const float* values, signed char* words, float* scale, float* sum) {
   float amax = 0.0f;
   for (int i = 0; i < 32; i++) amax = max_of(amax, with_sign(values[i], 0.0f));
   *scale = group_scale(amax);
@@ -49,7 +50,7 @@ __device__ inline void quantize_group(const float* values, signed char* words, f
   *sum = group_sum(*scale, total);
 }
 
-// Quantizes 32 values held by one thread (q8x2): high and low words, the scale, and the group's sum.
+// Quantizes 32 values held by one thread (q8x2): high and low words, the scale, the group's sum.
 __device__ inline void quantize_group2(
     const float* values, signed char* words, signed char* low, float* scale, float* sum) {
   float amax = 0.0f;

@@ -79,7 +79,7 @@ def log(x: Floats) -> Floats:
 
 @elementwise
 def tanh(x: Floats) -> Floats:
-    """tanh(x), f32[...]: within 1.4 ulp; tanh(-0) = -0.
+    """tanh(x), f32[...]: within 1.41 ulp; tanh(-0) = -0.
 
     |x| < 0.6: an odd polynomial. Else 1 - 2 / (exp(2|x|) + 1), with the sign of x.
     """

@@ -8,21 +8,22 @@ from numpy.typing import ArrayLike, NDArray
 from compiler.exact.fma import Floats
 
 
+@np.errstate(all="ignore")
 def rint(x: ArrayLike) -> Floats:
     """The nearest integer, ties to even, as float32; the sign of a zero is kept."""
     return np.rint(np.asarray(x, np.float32))
 
 
+@np.errstate(all="ignore")
 def to_f16(x: ArrayLike) -> NDArray[np.float16]:
     """float32 -> float16; what is too great becomes inf."""
-    with np.errstate(all="ignore"):
-        return np.asarray(x, np.float32).astype(np.float16)
+    return np.asarray(x, np.float32).astype(np.float16)
 
 
+@np.errstate(all="ignore")
 def round_f16(x: ArrayLike) -> Floats:
     """The nearest f16 as float32."""
-    with np.errstate(all="ignore"):
-        return to_f16(x).astype(np.float32)
+    return to_f16(x).astype(np.float32)
 
 
 def bf16_bits(x: ArrayLike) -> NDArray[np.uint16]:
