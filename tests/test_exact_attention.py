@@ -1,15 +1,14 @@
-"""Attention against a loop over keys that spells its order with libm's fmaf."""
+"""Attention against a loop over keys that spells its order, on ordinary and awkward values."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from compiler.exact import attention, exp, frame_dot, maximum
+from compiler.exact import attention, exp, fma, frame_dot, maximum
 from compiler.formats import F16, F32
 from compiler.values import Cache, Rows
 from tests.awkward import SPECIAL, differing
-from tests.test_exact_dots import fmaf
 
 f32 = np.float32
 
@@ -23,7 +22,7 @@ def loop_page(s, v):
     total, o = e[0], e[0] * v[0]
     for j in range(1, len(s)):
         total = f32(total + e[j])
-        o = np.array([fmaf(e[j], v[j, d], o[d]) for d in range(len(o))], f32)
+        o = fma(e[j], v[j], o)
     return m, total, o
 
 
@@ -41,8 +40,8 @@ def loop_attention(q, k, v, first, pos, scale):
             continue
         n = maximum(top, m)[()]
         a, b = exp(top - n)[()], exp(m - n)[()]
-        whole = fmaf(whole, a, f32(total * b))
-        mixed = np.array([fmaf(mixed[d], a, f32(o[d] * b)) for d in range(len(o))], f32)
+        whole = fma(whole, a, f32(total * b))
+        mixed = fma(mixed, a, o * b)
         top = n
     return mixed / whole
 

@@ -98,15 +98,18 @@ def _parts(q: Floats, keys: Floats, values: Floats, pairs: Pairs, scale: np.floa
     turned = _turned(keys)
     doubles = values.astype(np.float64)
     grouped = q.reshape(len(q), keys.shape[2], -1, size)
+    least_key, least_value = float(least(keys)), float(least(values))
     longest_first = np.argsort(-pairs.end, kind="stable")
     step = max(TILE // (heads * max(size, PAGE)), 1)
     for start in range(0, n, step):
         some = longest_first[start : start + step]
         mine = pairs[some]
-        scores = _scores(grouped[mine.row], turned, mine, scale)
-        top, total, weights = _weights(scores, mine)
+        heads_q = grouped[mine.row]
+        normal = bool(least(heads_q) * least_key >= 2.0**-100)
+        top, total, weights = _weights(_scores(heads_q, turned, mine, normal) * scale, mine)
         out.top[some], out.total[some] = top.reshape(-1, heads), total.reshape(-1, heads)
-        mixed = chain((len(some), *grouped.shape[1:]), *_mix(weights, doubles, mine))
+        normal = bool(least(weights) * least_value >= 2.0**-100)
+        mixed = chain(heads_q.shape, _mix(weights, doubles, mine), normal)
         out.values[some] = mixed.reshape(-1, heads, size)
     return out
 
@@ -120,7 +123,7 @@ def _turned(keys: Floats) -> Doubles:
     return np.ascontiguousarray(out.reshape(count, depth, *out.shape[1:]).swapaxes(0, 1))
 
 
-def _scores(q: Floats, keys: Doubles, pairs: Pairs, scale: np.float32) -> Floats:
+def _scores(q: Floats, keys: Doubles, pairs: Pairs, normal: bool) -> Floats:
     """q f32[n, KV, G, HD] with each pair's page -> f32[n, KV, G, 64]"""
     n, heads, group, size = q.shape
     depth, count = keys.shape[:2]
@@ -133,37 +136,33 @@ def _scores(q: Floats, keys: Doubles, pairs: Pairs, scale: np.float32) -> Floats
             live = (size - d + SEGMENT - 1) // SEGMENT
             yield live, inputs[:live, d], keys[d, :live][:, pairs.page][:, :, :, None]
 
-    normal = bool(least(q) * least(keys[:, :, pairs.page]) >= 2.0**-100)
-    return fold(chain((count, n, heads, group, PAGE), steps(), normal)) * scale
+    return fold(chain((count, n, heads, group, PAGE), steps(), normal))
 
 
 def _weights(scores: Floats, pairs: Pairs) -> tuple[Floats, Floats, Floats]:
-    """m, l and e of each pair and head; e is -0.0, which adds nothing, for keys without a part."""
+    """m f32[n, KV, G], l likewise, and e f32[64, n, KV, G].
+
+    e is -0.0, which adds nothing, for keys that take no part.
+    """
     key = np.arange(PAGE)
     takes_part = (pairs.start[:, None] <= key) & (key < pairs.end[:, None])
     mask = takes_part[:, None, None]
     top = row_max(np.where(mask, scores, np.float32(-np.inf)))
     weights = np.where(mask, exp(scores - top[..., None]), np.float32(-0.0))
-    total = np.full_like(top, -0.0)
-    for j in range(PAGE):
-        total = total + weights[..., j]
-    return top, total, weights
+    by_key = np.ascontiguousarray(np.moveaxis(weights, -1, 0))
+    return top, fold(by_key), by_key
 
 
-def _mix(weights: Floats, values: Doubles, pairs: Pairs) -> tuple[Iterator[Step], bool]:
+def _mix(weights: Floats, values: Doubles, pairs: Pairs) -> Iterator[Step]:
     """The chain of e_j * v_j; pairs are sorted by `end`, the greatest first."""
-
-    def steps() -> Iterator[Step]:
-        doubles = weights.astype(np.float64)
-        late = bool(pairs.start.any())
-        for j in range(int(pairs.end[0])):
-            live = int(np.searchsorted(-pairs.end, -j, side="left"))
-            v = values[pairs.page[:live], j]
-            if late:
-                v[pairs.start[:live] > j] = 0  # -0.0 * 0 adds nothing, whatever the value was
-            yield live, doubles[:live, ..., j, None], v[:, :, None]
-
-    return steps(), bool(least(weights) * least(values[pairs.page]) >= 2.0**-100)
+    doubles = weights.astype(np.float64)
+    late = bool(pairs.start.any())
+    for j in range(int(pairs.end[0])):
+        live = int(np.searchsorted(-pairs.end, -j, side="left"))
+        v = values[pairs.page[:live], j]
+        if late:
+            v[pairs.start[:live] > j] = 0  # -0.0 * 0 adds nothing, whatever the value was
+        yield live, doubles[j, :live, ..., None], v[:, :, None]
 
 
 def _fold(out: Floats, pairs: Pairs, parts: Part) -> Floats:
