@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "lib" / "driver"
-COMMON = ("system", "fail", "flags", "npy", "values", "memory")
+COMMON = ("system", "fail", "flags", "npy", "values", "info", "memory")
 MODEL = (
     *COMMON,
     *("model_flags", "utf8", "gguf", "gguf_open", "vocabulary", "load"),

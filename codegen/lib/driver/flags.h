@@ -13,8 +13,8 @@ long long whole_number(const char* flag, std::string_view text, long long least,
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     bool read = error == std::errc() && end == text.data() + text.size();
     if (!read || number < least || number > most)
-        fail(USAGE, "%s: a whole number from %lld to %lld is needed, %s was given", flag, least, most,
-             shown(text).c_str());
+        fail(USAGE, "%s: a whole number from %lld to %lld is needed, %s was given", flag, least,
+             most, shown(text).c_str());
     return number;
 }
 // The parts between commas; an empty text is one empty part.

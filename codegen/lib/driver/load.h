@@ -14,8 +14,8 @@ const char* type_name(uint32_t type) {
 }
 // What is wrong with a tensor, or nothing.
 std::string tensor_fault(const Family& family, const std::string& name, const GgufTensor* t) {
-    std::string need = "tensor " + shown(name) + ": " + family.format + shape_text(family.dims, family.shape) +
-                       " is needed, ";
+    std::string need = "tensor " + shown(name) + ": " + family.format +
+                       shape_text(family.dims, family.shape) + " is needed, ";
     if (!t) return need + "it is not there";
     bool same = t->type == family.type && t->dims == family.dims;
     for (int i = 0; i < family.dims; i++) same = same && t->shape[i] == family.shape[i];
@@ -36,8 +36,8 @@ void check_tensors(const Gguf& file) {
         }
     if (!count) return;
     if (count > 8) faults += "\n  and " + std::to_string(count - 8) + " more";
-    fail(CHECKPOINT, "%s: not the checkpoint that this program was compiled for:%s", file.path.c_str(),
-         faults.c_str());
+    fail(CHECKPOINT, "%s: not the checkpoint that this program was compiled for:%s",
+         file.path.c_str(), faults.c_str());
 }
 uint64_t rows_of(const GgufTensor& t) {
     uint64_t rows = 1;
@@ -55,18 +55,19 @@ size_t chunk_bytes(const Gguf& file) {
 }
 struct Loader {
     cudaStream_t stream;
-    size_t bytes;           // of a chunk
+    size_t bytes;  // of a chunk
     uint8_t* pinned[2];
-    uint8_t* raw[2];        // the same chunks on the device
-    cudaEvent_t free[2];    // recorded when a chunk may be filled again
+    uint8_t* raw[2];      // the same chunks on the device
+    cudaEvent_t free[2];  // recorded when a chunk may be filled again
     int turn = 0;
-    size_t done = 0;        // bytes
+    size_t done = 0;  // bytes
 
     explicit Loader(cudaStream_t on, size_t chunk) : stream(on), bytes(chunk) {
         for (int i = 0; i < 2; i++) {
             pinned[i] = pinned_array<uint8_t>(bytes);
             raw[i] = device_array<uint8_t>(bytes);
-            check(cudaEventCreateWithFlags(&free[i], cudaEventDisableTiming), "cudaEventCreateWithFlags");
+            check(cudaEventCreateWithFlags(&free[i], cudaEventDisableTiming),
+                  "cudaEventCreateWithFlags");
             check(cudaEventRecord(free[i], stream), "cudaEventRecord");
         }
     }
@@ -78,12 +79,13 @@ struct Loader {
             check(cudaEventDestroy(free[i]), "cudaEventDestroy");
         }
     }
-    void rows(const Family& family, const uint8_t* from, uint64_t row_bytes, uint64_t first, uint64_t count,
-              uint8_t* to) {
+    void rows(const Family& family, const uint8_t* from, uint64_t row_bytes, uint64_t first,
+              uint64_t count, uint8_t* to) {
         uint8_t* chunk = pinned[turn];
         check(cudaEventSynchronize(free[turn]), "loading");
         memcpy(chunk, from + first * row_bytes, count * row_bytes);
-        check(cudaMemcpyAsync(raw[turn], chunk, count * row_bytes, cudaMemcpyHostToDevice, stream), family.name);
+        check(cudaMemcpyAsync(raw[turn], chunk, count * row_bytes, cudaMemcpyHostToDevice, stream),
+              family.name);
         repack(family, raw[turn], first, count, to, stream);
         check(cudaEventRecord(free[turn], stream), "cudaEventRecord");
         turn ^= 1;
@@ -107,22 +109,18 @@ size_t tensors_bytes(const Gguf& file) {
             sum += file.find(name_of(WEIGHTS[f].name, WEIGHTS[f].first + i))->bytes;
     return sum;
 }
-// How far loading is, where a person looks and it takes over a second.
-void show_progress(const Loader& loader, size_t all, double start) {
-    if (!isatty(2) || seconds() - start < 1) return;
-    fprintf(stderr, "\rloading %zu %%%s", loader.done * 100 / all, loader.done == all ? "\n" : "");
-}
 void load_weights(Device& d, const Gguf& file, size_t chunk) {
     Loader loader(d.stream, chunk);
     size_t all = tensors_bytes(file);
-    double start = seconds();
+    Progress progress{"loading"};
     madvise(const_cast<uint8_t*>(file.data), file.size, MADV_WILLNEED);
     for (int f = 0; f < WEIGHT_COUNT; f++)
         for (int i = 0; i < WEIGHTS[f].count; i++) {
             const Family& family = WEIGHTS[f];
             const GgufTensor* t = file.find(name_of(family.name, family.first + i));
             loader.tensor(family, *t, d.weights + family.offset + size_t(i) * family.stride);
-            show_progress(loader, all, start);
+            progress.show(loader.done, all);
         }
     loader.close();
+    progress.end();
 }

@@ -9,7 +9,13 @@ struct MemoryPlan {
     size_t total() const { return weights + buffers + staging + cache() + tables(); }
 };
 MemoryPlan plan_memory(size_t weights, size_t staging, int sequences, int context) {
-    return {weights, BUFFER_BYTES, staging, sequences, context, (context + 63) / 64, CACHE_BYTES_PER_POSITION};
+    return {weights,
+            BUFFER_BYTES,
+            staging,
+            sequences,
+            context,
+            (context + 63) / 64,
+            CACHE_BYTES_PER_POSITION};
 }
 void print_memory(FILE* out, const MemoryPlan& plan) {
     fprintf(out, "memory: weights %s, buffers %s, cache %s (%d x %d positions), in all %s\n",
@@ -24,9 +30,11 @@ void check_memory(const MemoryPlan& plan) {
     size_t fixed = plan.weights + plan.buffers + plan.staging + sizeof(Step);
     size_t page = size_t(plan.sequences) * (64 * plan.entry + sizeof(int));
     size_t most = room > fixed ? (room - fixed) / page * 64 : 0;
-    std::string way = most ? "the largest context that fits is " + std::to_string(most)
-                           : "no context fits";
-    fail(DEVICE, "memory: %s is needed (weights %s, buffers %s, cache %s for a context of %d), %s is free; %s",
+    std::string way =
+        most ? "the largest context that fits is " + std::to_string(most) : "no context fits";
+    fail(DEVICE,
+         "memory: %s is needed (weights %s, buffers %s, cache %s for a context of %d), %s is free; "
+         "%s",
          mib(plan.total()).c_str(), mib(plan.weights).c_str(), mib(plan.buffers).c_str(),
          mib(plan.cache()).c_str(), plan.context, mib(room).c_str(), way.c_str());
 }
@@ -45,7 +53,8 @@ T* pinned_array(size_t count) {
 void open_device(Device& d, int number) {
     int count = 0;
     check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
-    if (number >= count) fail(DEVICE, "--device: 0 to %d is needed, %d was given", count - 1, number);
+    if (number >= count)
+        fail(DEVICE, "--device: 0 to %d is needed, %d was given", count - 1, number);
     check(cudaSetDevice(number), "cudaSetDevice");
     check(cudaStreamCreateWithFlags(&d.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     verify_arithmetic(d.stream);
@@ -62,7 +71,9 @@ int* page_table(const Device& d, const MemoryPlan& plan) {
     std::vector<int> pages(count);
     for (size_t i = 0; i < count; i++) pages[i] = int(i);
     int* table = device_array<int>(count);
-    check(cudaMemcpyAsync(table, pages.data(), count * sizeof(int), cudaMemcpyHostToDevice, d.stream), "pages");
+    check(
+        cudaMemcpyAsync(table, pages.data(), count * sizeof(int), cudaMemcpyHostToDevice, d.stream),
+        "pages");
     check(cudaStreamSynchronize(d.stream), "pages");
     return table;
 }
@@ -78,8 +89,9 @@ void open_memory(Device& d, const MemoryPlan& plan, Step& step) {
 }
 void close_memory(Device& d, int* pages) {
     check(cudaStreamSynchronize(d.stream), "cudaStreamSynchronize");
-    for (void* memory : {static_cast<void*>(d.weights), static_cast<void*>(d.buffers),
-                         static_cast<void*>(d.cache), static_cast<void*>(d.step), static_cast<void*>(pages)})
+    for (void* memory :
+         {static_cast<void*>(d.weights), static_cast<void*>(d.buffers), static_cast<void*>(d.cache),
+          static_cast<void*>(d.step), static_cast<void*>(pages)})
         check(cudaFree(memory), "cudaFree");
     check(cudaStreamDestroy(d.stream), "cudaStreamDestroy");
 }

@@ -10,7 +10,7 @@ struct Options {
 constexpr int MAX_CONTEXT = 1 << 30;
 
 constexpr const char* ABOUT =
-    "Generates tokens, greedily. Token ids go to standard output as they come, one line a sequence;\n"
+    "Generates tokens, greedily. Token ids go to standard output as they come, a line a sequence;\n"
     "everything else goes to standard error.\n";
 constexpr Flag<Options> FLAGS[] = {
     {"--weights", "FILE", "the checkpoint, GGUF",
@@ -94,14 +94,16 @@ int choose_context(const Options& o) {
     size_t most = o.context ? size_t(o.context) : TRAINED_CONTEXT ? TRAINED_CONTEXT : MAX_CONTEXT;
     if (need > most)
         fail(USAGE,
-             "a context of %zu tokens is needed (a prompt of %zu and -n %d), %s is %zu; a smaller -n "
+             "a context of %zu tokens is needed (a prompt of %zu and -n %d), %s is %zu; a smaller "
+             "-n "
              "or a greater --context is needed",
              need, longest, o.n, o.context ? "--context" : "the trained length", most);
     return o.context ? o.context : int(need);
 }
 Options read_options(int count, char** words) {
-    Options o = read_flags(count, words, FLAGS, ABOUT,
-                           {"--temperature", "--seed", "--top-k", "--top-p", "--min-p", "--profile", "--bench"});
+    Options o = read_flags(
+        count, words, FLAGS, ABOUT,
+        {"--temperature", "--seed", "--top-k", "--top-p", "--min-p", "--profile", "--bench"});
     if (o.dump.empty() != o.dump_dir.empty())
         fail(USAGE, "--dump and --dump-dir are needed together, one was given");
     if (o.info) return o;

@@ -6,35 +6,42 @@ std::vector<Sequence> open_sequences(const std::vector<std::vector<int>>& prompt
     return sequences;
 }
 // Hands a step's tokens to the sequences whose last rows were in it, and prints them.
-void take_tokens(const Options& o, const Taken& taken, const int* next, std::vector<Sequence>& sequences,
-                 Output& output) {
+void take_tokens(const Options& o, const Taken& taken, const int* next,
+                 std::vector<Sequence>& sequences, Output& output) {
     for (size_t i = 0; i < taken.wanted.size(); i++) {
         size_t index = size_t(taken.wanted[i].sequence);
         Sequence& s = sequences[index];
         if (size_t(taken.wanted[i].position) + 1 != s.tokens.size()) continue;
-        if (next[i] < 0 || next[i] >= VOCAB) fail(70, "a token of the vocabulary is needed, %d was chosen", next[i]);
+        if (next[i] < 0 || next[i] >= VOCAB)
+            fail(70, "a token of the vocabulary is needed, %d was chosen", next[i]);
         if (take_token(s, next[i], o.n, o.stop)) output.token(index, next[i]);
         if (s.end) output.end(index);
     }
 }
-void generate(Session& session, const Options& o, int slots, std::vector<Sequence>& sequences, Output& output,
-              LogitsFile& logits) {
+void generate(Session& session, const Options& o, int slots, std::vector<Sequence>& sequences,
+              Output& output, LogitsFile& logits) {
+    size_t prompts = 0;
+    for (const Sequence& s : sequences) prompts += s.prompt;
+    Progress progress{"prompts"};
     while (!interrupted && admit(sequences, slots)) {
         Taken taken = plan_step(sequences, o.chunk, o.all_logits, *session.table);
         if (Recorder* recorder = session.recorder) {
             recorder->step_rows = taken.rows.size();
             recorder->step_wanted = taken.wanted.size();
             recorder->rows.insert(recorder->rows.end(), taken.rows.begin(), taken.rows.end());
-            recorder->wanted.insert(recorder->wanted.end(), taken.wanted.begin(), taken.wanted.end());
+            recorder->wanted.insert(recorder->wanted.end(), taken.wanted.begin(),
+                                    taken.wanted.end());
         }
+        if (taken.prompt_rows) progress.show(session.counters.prompt_rows, prompts);
         run_step(session, taken);
+        if (session.counters.prompt_rows == prompts) progress.end();
         if (session.logits) logits.add(taken.wanted, session.logits);
         take_tokens(o, taken, session.next, sequences, output);
     }
 }
 // What is asked for beside the tokens.
-void open_extras(Session& session, const Options& o, const std::vector<Sequence>& sequences, Recorder& recorder,
-                 LogitsFile& logits) {
+void open_extras(Session& session, const Options& o, const std::vector<Sequence>& sequences,
+                 Recorder& recorder, LogitsFile& logits) {
     if (!o.logits_file.empty()) logits.open(o.logits_file, sequences, o.n, o.all_logits);
     session.graphs = o.graphs && o.dump.empty();
     if (o.dump.empty()) return;

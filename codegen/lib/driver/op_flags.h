@@ -8,7 +8,8 @@ struct Options {
 constexpr const char* ABOUT =
     "Runs an op program and prints its results: name and type, then one value a line.\n";
 constexpr Flag<Options> FLAGS[] = {
-    {"--input", "NAME=FILE", "an input from a .npy file, in place of its declared or default values",
+    {"--input", "NAME=FILE",
+     "an input from a .npy file, in place of its declared or default values",
      [](Options& o, const char*, const char* value) { o.inputs.push_back(value); }, true},
     {"--out", "FOLDER", "writes each result as NAME.npy, in place of printing it",
      [](Options& o, const char*, const char* value) { o.out = value; }},
@@ -48,8 +49,8 @@ void check_inputs(const Options& o) {
         bool known = false;
         for (int i = 0; i < INPUT_COUNT; i++) known = known || name == INPUTS[i].value.name;
         if (!known)
-            fail(USAGE, "--input: an input's name is needed, %s was given; there are:%s", shown(name).c_str(),
-                 input_names().c_str());
+            fail(USAGE, "--input: an input's name is needed, %s was given; there are:%s",
+                 shown(name).c_str(), input_names().c_str());
         if (std::count(names.begin(), names.end(), name))
             fail(USAGE, "--input: one file for %s is needed, a second was given", name.c_str());
         names.push_back(name);

@@ -1,20 +1,14 @@
 // An op program's main: inputs up, one forward, results down.
 
-void print_kernels(FILE* out) {
-    int launches = 0;
-    for (int k = 0; k < KERNEL_COUNT; k++) launches += KERNELS[k].launches;
-    fprintf(out, "%d kernels, %d launches:\n", KERNEL_COUNT, launches);
-    for (int k = 0; k < KERNEL_COUNT; k++) fprintf(out, "  %4d  %s\n", KERNELS[k].launches, KERNELS[k].name);
-}
 void print_info() {
     printf("%s: numerics %s, buffers %s\ninputs:\n", PROGRAM, NUMERICS, mib(BUFFER_BYTES).c_str());
     for (int i = 0; i < INPUT_COUNT; i++)
         printf("  %s: %s\n", INPUTS[i].value.name, type_text(INPUTS[i].value).c_str());
     printf("results:\n");
-    for (int i = 0; i < RESULT_COUNT; i++) printf("  %s: %s\n", RESULTS[i].name, type_text(RESULTS[i]).c_str());
+    for (int i = 0; i < RESULT_COUNT; i++)
+        printf("  %s: %s\n", RESULTS[i].name, type_text(RESULTS[i]).c_str());
     print_kernels(stdout);
-    printf("values that --dump knows:\n");
-    for (int v = 0; v < VALUE_COUNT; v++) printf("  %s: %s\n", VALUES[v].name, type_text(VALUES[v]).c_str());
+    print_values(stdout);
 }
 Step read_rows(const Options& o) {
     Step step = {};
@@ -24,8 +18,10 @@ Step read_rows(const Options& o) {
     set_rows(step, rows, rows ? input_file(o, rows->value.name) : "");
     for (int i = 0; i < MAX_ROWS; i++)
         if (step.seq[i] < 0 || step.pos[i] < 0 || step.seq[i] >= 1 << 20 || step.pos[i] >= 1 << 30)
-            fail(USAGE, "rows: sequences below 2^20 and positions below 2^30 are needed, row %d is [%d, %d]", i,
-                 step.seq[i], step.pos[i]);
+            fail(USAGE,
+                 "rows: sequences below 2^20 and positions below 2^30 are needed, "
+                 "row %d is [%d, %d]",
+                 i, step.seq[i], step.pos[i]);
     return step;
 }
 MemoryPlan plan_rows(const Step& step) {
@@ -52,15 +48,19 @@ std::vector<std::vector<uint8_t>> read_inputs(const Options& o) {
 void upload(Device& d, const Step& step, const std::vector<std::vector<uint8_t>>& inputs) {
     check(cudaMemcpyAsync(d.step, &step, sizeof step, cudaMemcpyHostToDevice, d.stream), "Step");
     for (size_t i = 0; i < inputs.size(); i++)
-        check(cudaMemcpyAsync(d.buffers + INPUTS[i].value.offset, inputs[i].data(), inputs[i].size(),
-                              cudaMemcpyHostToDevice, d.stream), INPUTS[i].value.name);
+        check(cudaMemcpyAsync(d.buffers + INPUTS[i].value.offset, inputs[i].data(),
+                              inputs[i].size(), cudaMemcpyHostToDevice, d.stream),
+              INPUTS[i].value.name);
     if (CACHE_BYTES_PER_POSITION > 0)  // entries that nobody wrote are zero
-        check(cudaMemsetAsync(d.cache, 0, d.positions * CACHE_BYTES_PER_POSITION, d.stream), "cache");
+        check(cudaMemsetAsync(d.cache, 0, d.positions * CACHE_BYTES_PER_POSITION, d.stream),
+              "cache");
     check(cudaStreamSynchronize(d.stream), "inputs");
 }
 std::vector<uint8_t> result_bytes(const Device& d, const Value& v) {
     std::vector<uint8_t> bytes(elements(v) * element_of(v.dtype).stored);
-    check(cudaMemcpyAsync(bytes.data(), d.buffers + v.offset, bytes.size(), cudaMemcpyDeviceToHost, d.stream), v.name);
+    check(cudaMemcpyAsync(bytes.data(), d.buffers + v.offset, bytes.size(), cudaMemcpyDeviceToHost,
+                          d.stream),
+          v.name);
     check(cudaStreamSynchronize(d.stream), v.name);
     return bytes;
 }
@@ -80,6 +80,23 @@ void give_results(const Device& d, const std::string& folder) {
         close_file(file);
     }
 }
+void print_json(const std::string& device, int launches, double took) {
+    Json json;
+    json.add_text("program", PROGRAM);
+    json.add_text("numerics", NUMERICS);
+    json.add_text("target", device);
+    json.add_count("buffer_bytes", BUFFER_BYTES);
+    json.add_count("launches", size_t(launches));
+    json.add_real("seconds", took);
+    fprintf(stderr, "%s}\n", json.text.c_str());
+}
+// Rows keep their order in dumps.
+void record_rows(Recorder& recorder, const Step& step) {
+    recorder.step_rows = size_t(step.rows);
+    recorder.step_wanted = size_t(step.wanted);
+    for (int i = 0; i < step.rows; i++) recorder.rows.push_back({0, i});
+    for (int i = 0; i < step.wanted; i++) recorder.wanted.push_back({0, i});
+}
 int run_program(const Options& o) {
     Recording device{};
     Recorder recorder = open_recorder(o.dump);
@@ -94,10 +111,7 @@ int run_program(const Options& o) {
     check_memory(plan);
     open_memory(device, plan, step);
     upload(device, step, inputs);
-    recorder.step_rows = size_t(step.rows);
-    recorder.step_wanted = size_t(step.wanted);
-    for (int i = 0; i < step.rows; i++) recorder.rows.push_back({0, i});
-    for (int i = 0; i < step.wanted; i++) recorder.wanted.push_back({0, i});
+    record_rows(recorder, step);
     device.recorder = &recorder;
     if (!o.dump.empty()) device.after = record_launch;
     double start = seconds();
@@ -107,9 +121,7 @@ int run_program(const Options& o) {
     if (interrupted) return INTERRUPTED;
     give_results(device, o.out);
     if (!o.dump.empty()) write_dumps(recorder, o.dump_dir);
-    if (o.json)
-        fprintf(stderr, "{\"program\": \"%s\", \"numerics\": \"%s\", \"launches\": %d, \"seconds\": %.6g}\n", PROGRAM,
-                NUMERICS, device.launches, took);
+    if (o.json) print_json(name, device.launches, took);
     close_memory(device, step.pages);
     return 0;
 }

@@ -10,12 +10,15 @@ std::vector<int64_t> shape_of(const Value& v) {
 }
 // A number rounded once to a float of `fraction` bits whose lowest normal exponent is `lowest`.
 uint16_t narrow(double v, int fraction, int lowest) {
-    uint16_t sign = std::signbit(v) ? 0x8000 : 0, infinite = uint16_t(0x7FFF >> fraction << fraction);
+    uint16_t sign = std::signbit(v) ? 0x8000 : 0,
+             infinite = uint16_t(0x7FFF >> fraction << fraction);
     double size = std::fabs(v);
     if (v != v) return uint16_t(sign | infinite | 1 << (fraction - 1));
     int exponent = size > 0 && !std::isinf(size) ? std::max(std::ilogb(size), lowest) : lowest;
-    double whole = std::isinf(size) ? HUGE_VAL : std::nearbyint(std::ldexp(size, fraction - exponent));
-    if (exponent > -lowest + 1 || std::ldexp(whole, exponent - fraction) >= std::ldexp(1.0, 2 - lowest))
+    double whole =
+        std::isinf(size) ? HUGE_VAL : std::nearbyint(std::ldexp(size, fraction - exponent));
+    if (exponent > -lowest + 1 ||
+        std::ldexp(whole, exponent - fraction) >= std::ldexp(1.0, 2 - lowest))
         return sign | infinite;
     return uint16_t(sign | (((exponent - lowest) << fraction) + int(whole)));
 }
@@ -44,7 +47,9 @@ std::vector<uint8_t> declared_input(const Input& input) {
     double step = v.dtype[0] == 'i' ? 1 : 0.5;
     for (size_t i = 0; i < elements(v); i++) {
         double pattern = (double(i % 7) - 3) * step;
-        double number = input.fill == 2 ? input.literals[i] : input.fill == 1 ? input.scalar : pattern;
+        double number = input.fill == 2   ? input.literals[i]
+                        : input.fill == 1 ? input.scalar
+                                          : pattern;
         put_number(out, i, v.dtype, number);
     }
     return out;

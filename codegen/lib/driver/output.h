@@ -10,7 +10,12 @@ struct Output {
     size_t printed = 0;  // sequences whose line is out
 
     Output(size_t sequences, const Vocabulary& words, bool as_text)
-        : vocabulary(words), text(as_text), streams(sequences), lines(sequences), begun(sequences, false), ended(sequences, false) {}
+        : vocabulary(words),
+          text(as_text),
+          streams(sequences),
+          lines(sequences),
+          begun(sequences, false),
+          ended(sequences, false) {}
 
     void add(size_t sequence, const std::string& more) {
         lines[sequence] += more;
@@ -69,12 +74,14 @@ struct LogitsFile {
             for (size_t i = 0; i < count[s]; i++, place++) {
                 if (place == first[s] + i) continue;
                 seek(first[s] + i);
-                if (fread(row.data(), 1, ROW, file.file) != ROW) fail(DEVICE, "%s: cannot be read", file.path.c_str());
+                if (fread(row.data(), 1, ROW, file.file) != ROW)
+                    fail(DEVICE, "%s: cannot be read", file.path.c_str());
                 seek(place);
                 write_file(file, row.data(), ROW);
             }
         std::string header = npy_header("<f4", {int64_t(place), VOCAB}, HEADER);
-        bool cut = fflush(file.file) == 0 && ftruncate(fileno(file.file), off_t(HEADER + place * ROW)) == 0 &&
+        bool cut = fflush(file.file) == 0 &&
+                   ftruncate(fileno(file.file), off_t(HEADER + place * ROW)) == 0 &&
                    fseeko(file.file, 0, SEEK_SET) == 0;
         if (!cut) fail(DEVICE, "%s: cannot be written: %s", file.path.c_str(), strerror(errno));
         write_file(file, header.data(), header.size());

@@ -8,37 +8,22 @@ std::string format_names() {
     return out;
 }
 void print_first_line(const Options& o, const std::string& device) {
-    fprintf(stderr, "%s: numerics %s, kv %s, weights%s, target %s, context %d\n", PROGRAM, NUMERICS, KV,
-            format_names().c_str(), device.c_str(), o.context);
-}
-void print_kernels(FILE* out) {
-    int launches = 0;
-    for (int k = 0; k < KERNEL_COUNT; k++) launches += KERNELS[k].launches;
-    fprintf(out, "%d kernels, %d launches a step:\n", KERNEL_COUNT, launches);
-    for (int k = 0; k < KERNEL_COUNT; k++) fprintf(out, "  %4d  %s\n", KERNELS[k].launches, KERNELS[k].name);
-}
-void print_values(FILE* out) {
-    fprintf(out, "values that --dump knows:\n");
-    for (int v = 0; v < VALUE_COUNT; v++) {
-        const Value& value = VALUES[v];
-        fprintf(out, "  %s: %s", value.name, type_text(value).c_str());
-        if (strstr(value.name, "%d")) fprintf(out, ", %d to %d", value.first, value.first + value.count - 1);
-        fputc('\n', out);
-    }
+    fprintf(stderr, "%s: numerics %s, kv %s, weights%s, target %s, context %d\n", PROGRAM, NUMERICS,
+            KV, format_names().c_str(), device.c_str(), o.context);
 }
 void print_info(const Options& o) {
-    int context = o.context ? o.context : TRAINED_CONTEXT;
+    int context = o.context ? o.context : std::max(TRAINED_CONTEXT, 1);
     printf("%s: numerics %s, kv %s, weights%s\n", PROGRAM, NUMERICS, KV, format_names().c_str());
-    printf("%d rows a step at most, %d wanted, %d sequences at once; vocabulary %d, trained for %d tokens\n",
-           MAX_ROWS, MAX_WANTED, MAX_SEQS, VOCAB, TRAINED_CONTEXT);
+    printf(
+        "%d rows a step at most, %d wanted, %d sequences at once; vocabulary %d, trained for %d "
+        "tokens\n",
+        MAX_ROWS, MAX_WANTED, MAX_SEQS, VOCAB, TRAINED_CONTEXT);
     printf("for one sequence of %d tokens, ", context);
     print_memory(stdout, plan_memory(WEIGHT_BYTES, 0, 1, context));
     print_kernels(stdout);
     print_values(stdout);
 }
-double rate(size_t count, double time) {
-    return time > 0 ? double(count) / time : 0;
-}
+double rate(size_t count, double time) { return time > 0 ? double(count) / time : 0; }
 size_t generated(const std::vector<Sequence>& sequences) {
     size_t sum = 0;
     for (const Sequence& s : sequences) sum += s.tokens.size() - s.prompt;
@@ -46,33 +31,12 @@ size_t generated(const std::vector<Sequence>& sequences) {
 }
 void print_summary(const Counters& c, const std::vector<Sequence>& sequences) {
     fprintf(stderr,
-            "%s: %zu tokens in %zu steps; load %.2f s, capture %.2f s, prefill %zu rows %.2f s (%.1f a second), "
+            "%s: %zu tokens in %zu steps; load %.2f s, capture %.2f s, prefill %zu rows %.2f s "
+            "(%.1f a second), "
             "decode %zu rows %.2f s (%.1f a second)\n",
             PROGRAM, generated(sequences), c.steps, c.load, c.capture, c.prompt_rows, c.prefill,
             rate(c.prompt_rows, c.prefill), c.decode_rows, c.decode, rate(c.decode_rows, c.decode));
 }
-// {"key": value, ...}
-struct Json {
-    std::string text = "{";
-    void add(const char* key, const std::string& value) {
-        text += (text.size() > 1 ? ", \"" : "\"") + std::string(key) + "\": " + value;
-    }
-    void add_text(const char* key, std::string_view value) {
-        std::string out = "\"";
-        for (char c : value) {
-            char escaped[8];
-            snprintf(escaped, sizeof escaped, "\\u%04x", uint8_t(c));
-            out += uint8_t(c) < 32 || c == '"' || c == '\\' ? std::string(escaped) : std::string(1, c);
-        }
-        add(key, out + "\"");
-    }
-    void add_count(const char* key, size_t value) { add(key, std::to_string(value)); }
-    void add_real(const char* key, double value) {
-        char out[32];
-        snprintf(out, sizeof out, "%.6g", value);
-        add(key, out);
-    }
-};
 std::string token_lists(const std::vector<Sequence>& sequences) {
     std::string out = "[";
     for (const Sequence& s : sequences) {
@@ -89,8 +53,8 @@ std::string ends(const std::vector<Sequence>& sequences) {
         out += std::string(out.size() > 1 ? ", \"" : "\"") + (s.end ? s.end : "interrupted") + "\"";
     return out + "]";
 }
-void print_json(const Options& o, const std::string& device, const MemoryPlan& plan, const Counters& c,
-                const std::vector<Sequence>& sequences) {
+void print_json(const Options& o, const std::string& device, const MemoryPlan& plan,
+                const Counters& c, const std::vector<Sequence>& sequences) {
     Json json;
     json.add_text("program", PROGRAM);
     json.add_text("numerics", NUMERICS);

@@ -10,11 +10,11 @@ struct Counters {
     double load = 0, capture = 0, prefill = 0, decode = 0;  // seconds
 };
 struct Session : Recording {
-    Step* table = nullptr;   // pinned: the next step's
-    Step there = {};         // what the device's table holds, where `known`
+    Step* table = nullptr;  // pinned: the next step's
+    Step there = {};        // what the device's table holds, where `known`
     bool known = false;
-    int* next = nullptr;     // pinned: the chosen tokens
-    float* logits = nullptr; // pinned, f32[MAX_WANTED, VOCAB], where they are asked for
+    int* next = nullptr;      // pinned: the chosen tokens
+    float* logits = nullptr;  // pinned, f32[MAX_WANTED, VOCAB], where they are asked for
     bool graphs = true;
     std::map<std::pair<int, int>, Captured> captured;
     Counters counters;
@@ -40,7 +40,8 @@ const Captured& capture_step(Session& s, int rows, int wanted) {
     double start = seconds();
     cudaGraph_t graph;
     cudaGraphExec_t ready;
-    check(cudaStreamBeginCapture(s.stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+    check(cudaStreamBeginCapture(s.stream, cudaStreamCaptureModeThreadLocal),
+          "cudaStreamBeginCapture");
     issue_step(s, rows, wanted);
     check(cudaStreamEndCapture(s.stream, &graph), "cudaStreamEndCapture");
     check(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
@@ -54,34 +55,41 @@ void upload_table(Session& s) {
     check(cudaMemcpyAsync(s.step, s.table, sizeof(Step), cudaMemcpyHostToDevice, s.stream), "Step");
     s.counters.uploads++;
 }
-void run_step(Session& s, const Taken& taken) {
-    double start = seconds(), before = s.counters.capture;
+void start_step(Session& s) {
     int rows = bucket(s.table->rows, MAX_ROWS), wanted = bucket(s.table->wanted, MAX_WANTED);
     upload_table(s);
-    if (s.graphs) {
-        const Captured& ready = capture_step(s, rows, wanted);
-        check(cudaGraphLaunch(ready.graph, s.stream), "cudaGraphLaunch");
-        s.counters.replays++;
-        s.counters.launches += size_t(ready.launches);
-    } else {
+    if (!s.graphs) {
         issue_step(s, rows, wanted);
         s.counters.launches += size_t(s.launches);
+        return;
     }
+    const Captured& ready = capture_step(s, rows, wanted);
+    check(cudaGraphLaunch(ready.graph, s.stream), "cudaGraphLaunch");
+    s.counters.replays++;
+    s.counters.launches += size_t(ready.launches);
+}
+void copy_back(Session& s, void* to, size_t offset, size_t bytes, const char* what) {
+    if (!bytes || !to) return;
+    check(cudaMemcpyAsync(to, s.buffers + offset, bytes, cudaMemcpyDeviceToHost, s.stream), what);
+}
+void count_step(Counters& c, const Taken& taken, double took) {
+    c.steps++;
+    c.prefill_steps += taken.prompt_rows > 0;
+    c.prompt_rows += taken.prompt_rows;
+    if (!taken.prompt_rows) c.decode_rows += taken.rows.size();
+    (taken.prompt_rows ? c.prefill : c.decode) += took;
+}
+// Runs the step that s.table says; its tokens are in s.next, its logits in s.logits.
+void run_step(Session& s, const Taken& taken) {
+    double start = seconds(), capture = s.counters.capture;
+    start_step(s);
     size_t count = size_t(s.table->wanted);
-    if (count)
-        check(cudaMemcpyAsync(s.next, s.buffers + NEXT, count * sizeof(int), cudaMemcpyDeviceToHost, s.stream), "next");
-    if (count && s.logits)
-        check(cudaMemcpyAsync(s.logits, s.buffers + LOGITS, count * VOCAB * sizeof(float), cudaMemcpyDeviceToHost,
-                              s.stream), "logits");
+    copy_back(s, s.next, NEXT, count * sizeof(int), "next");
+    copy_back(s, s.logits, LOGITS, count * VOCAB * sizeof(float), "logits");
     check(cudaStreamSynchronize(s.stream), "a step");
     s.there = *s.table;
     s.known = advance_table(s.there, s.next);
-    double took = seconds() - start - (s.counters.capture - before);
-    s.counters.steps++;
-    s.counters.prefill_steps += taken.prompt_rows > 0;
-    s.counters.prompt_rows += taken.prompt_rows;
-    if (!taken.prompt_rows) s.counters.decode_rows += taken.rows.size();
-    (taken.prompt_rows ? s.counters.prefill : s.counters.decode) += took;
+    count_step(s.counters, taken, seconds() - start - (s.counters.capture - capture));
 }
 void open_session(Session& s, const MemoryPlan& plan, bool with_logits) {
     s.table = pinned_array<Step>(1);
@@ -91,8 +99,10 @@ void open_session(Session& s, const MemoryPlan& plan, bool with_logits) {
     open_memory(s, plan, *s.table);
 }
 void close_session(Session& s) {
-    for (auto& [counts, ready] : s.captured) check(cudaGraphExecDestroy(ready.graph), "cudaGraphExecDestroy");
+    for (auto& [counts, ready] : s.captured)
+        check(cudaGraphExecDestroy(ready.graph), "cudaGraphExecDestroy");
     close_memory(s, s.table->pages);
-    for (void* memory : {static_cast<void*>(s.table), static_cast<void*>(s.next), static_cast<void*>(s.logits)})
+    for (void* memory :
+         {static_cast<void*>(s.table), static_cast<void*>(s.next), static_cast<void*>(s.logits)})
         if (memory) check(cudaFreeHost(memory), "cudaFreeHost");
 }

@@ -58,7 +58,7 @@ Taken plan_step(std::vector<Sequence>& sequences, int chunk, bool all, Step& ste
         }
     return taken;
 }
-// The device's table behind a step: `advance` has made each row its successor, where all were wanted.
+// The device's table behind a step: where all rows were wanted, `advance` made each its successor.
 bool advance_table(Step& step, const int* next) {
     for (int i = 0; i < step.rows; i++) {
         if (step.wanted != step.rows || step.want[i] != i) return false;
@@ -70,7 +70,8 @@ bool advance_table(Step& step, const int* next) {
 bool same_table(const Step& a, const Step& b) {
     size_t rows = size_t(a.rows) * sizeof(int), wanted = size_t(a.wanted) * sizeof(int);
     return a.rows == b.rows && a.wanted == b.wanted && !memcmp(a.token, b.token, rows) &&
-           !memcmp(a.seq, b.seq, rows) && !memcmp(a.pos, b.pos, rows) && !memcmp(a.want, b.want, wanted);
+           !memcmp(a.seq, b.seq, rows) && !memcmp(a.pos, b.pos, rows) &&
+           !memcmp(a.want, b.want, wanted);
 }
 // Takes the token chosen behind a sequence's last row. True where it is to be printed.
 bool take_token(Sequence& s, int token, int n, const std::vector<int>& stop) {

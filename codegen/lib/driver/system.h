@@ -28,7 +28,8 @@ constexpr bool ON_HOST = true;  // built by g++: threads of the CPU play the GPU
 #endif
 
 double seconds() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 // Bytes as a person reads them.
 std::string mib(size_t bytes) {

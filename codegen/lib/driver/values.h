@@ -1,5 +1,5 @@
-// Values by name (--dump): copied from the device behind the launch that wrote them, row by row of all
-// steps, and written as .npy with the rows in order of sequence and position.
+// Values by name (--dump): copied from the device behind the launch that wrote them, row by row of
+// all steps, and written as .npy with the rows in order of sequence and position.
 struct RowOf {
     int sequence, position;
 };
@@ -7,12 +7,12 @@ bool operator<(const RowOf& a, const RowOf& b) {
     return a.sequence != b.sequence ? a.sequence < b.sequence : a.position < b.position;
 }
 struct DumpFile {
-    std::string name;             // the value's, for quantized ones with the part's
-    const char* dtype;            // of the elements
-    int64_t lead;                 // -1: a row for each row of the step, -2: for each wanted row, 0: one for all
-    std::vector<int64_t> shape;   // of such a row
-    size_t offset, row_bytes;     // on the device
-    std::vector<uint8_t> bytes;   // so far
+    std::string name;   // the value's, for quantized ones with the part's
+    const char* dtype;  // of the elements
+    int64_t lead;  // -1: a row for each row of the step, -2: for each wanted row, 0: one for all
+    std::vector<int64_t> shape;  // of such a row
+    size_t offset, row_bytes;    // on the device
+    std::vector<uint8_t> bytes;  // so far
 };
 struct Recorder {
     std::vector<DumpFile> files;
@@ -54,6 +54,9 @@ DumpFile dump_file(const Value& v, const std::string& name, const char* dtype, i
     }
     return out;
 }
+size_t lead_count(int64_t lead, size_t rows, size_t wanted) {
+    return lead == -1 ? rows : lead == -2 ? wanted : 1;
+}
 // A quantized value is several arrays, one after another on the device.
 std::vector<DumpFile> dump_files(const Value& v, const std::string& name) {
     bool two = !strcmp(v.dtype, "q8x2");
@@ -62,7 +65,7 @@ std::vector<DumpFile> dump_files(const Value& v, const std::string& name) {
     if (two) out.push_back(dump_file(v, name + ".low", "i8", 1));
     out.push_back(dump_file(v, name + ".scales", "f32", 32));
     out.push_back(dump_file(v, name + ".sums", "f32", 32));
-    size_t offset = v.offset, rows = out[0].lead == -1 ? MAX_ROWS : out[0].lead == -2 ? MAX_WANTED : 1;
+    size_t offset = v.offset, rows = lead_count(out[0].lead, MAX_ROWS, MAX_WANTED);
     for (DumpFile& part : out) {
         part.offset = offset;
         offset += (rows * part.row_bytes + 255) / 256 * 256;
@@ -71,7 +74,8 @@ std::vector<DumpFile> dump_files(const Value& v, const std::string& name) {
 }
 std::string stored_names(size_t most) {
     std::string out;
-    for (int v = 0; v < VALUE_COUNT && size_t(v) < most; v++) out += std::string(" ") + VALUES[v].name;
+    for (int v = 0; v < VALUE_COUNT && size_t(v) < most; v++)
+        out += std::string(" ") + VALUES[v].name;
     return size_t(VALUE_COUNT) > most ? out + " and more, see --info" : out;
 }
 // Chooses the values that some pattern names; refuses a pattern that names none.
@@ -83,7 +87,8 @@ Recorder open_recorder(const std::vector<std::string>& chosen) {
             std::string name = name_of(VALUES[v].name, VALUES[v].first + i);
             bool wanted = false;
             for (size_t p = 0; p < chosen.size(); p++)
-                if (chosen[p] == "all" || !fnmatch(chosen[p].c_str(), name.c_str(), 0)) wanted = used[p] = true;
+                if (chosen[p] == "all" || !fnmatch(chosen[p].c_str(), name.c_str(), 0))
+                    wanted = used[p] = true;
             if (!wanted) continue;
             for (DumpFile& file : dump_files(VALUES[v], name)) {
                 out.by_launch.emplace(VALUES[v].launch + i * VALUES[v].period, out.files.size());
@@ -102,12 +107,13 @@ void record_launch(Device& device, int launch) {
     auto [from, to] = recorder.by_launch.equal_range(launch);
     for (; from != to; ++from) {
         DumpFile& file = recorder.files[from->second];
-        size_t rows = file.lead == -1 ? recorder.step_rows : file.lead == -2 ? recorder.step_wanted : 1;
+        size_t rows = lead_count(file.lead, recorder.step_rows, recorder.step_wanted);
         if (file.lead == 0) file.bytes.clear();
         size_t before = file.bytes.size(), more = rows * file.row_bytes;
         file.bytes.resize(before + more);
-        check(cudaMemcpyAsync(file.bytes.data() + before, device.buffers + file.offset, more, cudaMemcpyDeviceToHost,
-                              device.stream), file.name.c_str());
+        check(cudaMemcpyAsync(file.bytes.data() + before, device.buffers + file.offset, more,
+                              cudaMemcpyDeviceToHost, device.stream),
+              file.name.c_str());
         check(cudaStreamSynchronize(device.stream), file.name.c_str());
     }
 }
@@ -123,14 +129,16 @@ void write_dump(const DumpFile& file, const std::vector<RowOf>& rows, const std:
     std::vector<size_t> order(file.lead ? rows.size() : 1);
     for (size_t i = 0; i < order.size(); i++) order[i] = i;
     if (file.lead)
-        std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rows[a] < rows[b]; });
+        std::stable_sort(order.begin(), order.end(),
+                         [&](size_t a, size_t b) { return rows[a] < rows[b]; });
     std::vector<int64_t> shape = file.shape;
     if (file.lead) shape.insert(shape.begin(), int64_t(order.size()));
     NewFile out = open_file(folder + "/" + file.name + ".npy");
     std::string header = npy_header(element_of(file.dtype).descr, shape);
     write_file(out, header.data(), header.size());
     for (size_t i : order) {
-        std::vector<uint8_t> row = file_elements(file.dtype, &file.bytes[i * file.row_bytes], file.row_bytes);
+        std::vector<uint8_t> row =
+            file_elements(file.dtype, &file.bytes[i * file.row_bytes], file.row_bytes);
         write_file(out, row.data(), row.size());
     }
     close_file(out);
