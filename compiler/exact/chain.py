@@ -27,16 +27,19 @@ def chain(shape: Sequence[int], steps: Iterable[Step], normal: bool = False) -> 
     A step touches the first `live` entries of the leading axis; the first one touches them all.
     `normal` promises that a sum below the normal floats is exact, which saves a check.
     """
-    total, carried = np.empty(shape), np.full(shape, -0.0)
+    total, carried = np.empty(shape), np.empty(shape)
     shifted = np.empty(shape, np.int64)
     rounded = np.full(shape, -0.0, np.float32)
+    started = False
     for live, left, right in steps:
         t, c, s, r = total[:live], carried[:live], shifted[:live], rounded[:live]
         np.multiply(left, right, out=t)
-        np.add(t, c, out=t)
-        np.left_shift(t.view(np.int64), BELOW, out=s)
-        if s.size and (s.min() == LOWEST or not normal):
-            _repair(t, c, s == LOWEST, left, right, normal)
+        if started:  # a product alone is exact: there is nothing to add, and nothing to repair
+            np.add(t, c, out=t)
+            np.left_shift(t.view(np.int64), BELOW, out=s)
+            if s.size and (s.min() == LOWEST or not normal):
+                _repair(t, c, s == LOWEST, left, right, normal)
+        started = True
         np.copyto(r, t, casting="same_kind")
         np.copyto(c, r)
     return rounded
