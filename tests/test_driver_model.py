@@ -82,6 +82,8 @@ def test_stop_ids_end_each_sequence_by_itself(folder: Path) -> None:
     ran = run(folder, "--seqs", folder / "seqs", "-n", 12, "--stop", f"{stop}", "--json")
     assert ran.out.split("\n")[:-1] == [toy.line(k) for k in kept]
     assert ran.report["ends"] == ["stop" if stop in m else "length" for m in made]
+    rows = [len(p) + len(k) - (stop not in m) for p, k, m in zip(PROMPTS, kept, made, strict=True)]
+    assert ran.report["rows"] == rows
 
 
 def test_no_tokens_asked_for(folder: Path) -> None:
@@ -171,6 +173,13 @@ def test_another_checkpoint_is_refused(
     assert "not the checkpoint that this program was compiled for" in ran.err
     assert message in ran.err
     assert [f.name for f in tmp_path.iterdir()] == ["other.gguf"]
+
+
+def test_faults_of_a_checkpoint_stand_in_one_line(tmp_path: Path) -> None:
+    gone = {"table__weight": None, "blk__0__bias": None, "blk__1__bias": None}
+    weights = toy.write_checkpoint(tmp_path / "t.gguf", **gone, x=np.zeros(1, np.float32))
+    last = toy.run("model", "--weights", weights, "--tokens", "1").err.splitlines()[-1]
+    assert [name in last for name in ("table.weight", "blk.0.bias", "blk.1.bias")] == [True] * 3
 
 
 def test_tensors_that_nobody_reads_are_fine(tmp_path: Path) -> None:

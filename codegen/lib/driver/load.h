@@ -32,10 +32,10 @@ void check_tensors(const Gguf& file) {
             std::string name = name_of(WEIGHTS[f].name, i);
             std::string fault = tensor_fault(WEIGHTS[f], name, file.find(name));
             if (fault.empty()) continue;
-            if (++count <= 8) faults += "\n  " + fault;
+            if (++count <= 4) faults += (count > 1 ? "; " : " ") + fault;
         }
     if (!count) return;
-    if (count > 8) faults += "\n  and " + std::to_string(count - 8) + " more";
+    if (count > 4) faults += "; and " + std::to_string(count - 4) + " more";
     fail(CHECKPOINT, "%s: not the checkpoint that this program was compiled for:%s",
          file.path.c_str(), faults.c_str());
 }

@@ -53,6 +53,12 @@ std::string ends(const std::vector<Sequence>& sequences) {
         out += std::string(out.size() > 1 ? ", \"" : "\"") + (s.end ? s.end : "interrupted") + "\"";
     return out + "]";
 }
+// Tokens of each sequence that a step took in: under --logits all as many rows of logits.
+std::string rows_taken(const std::vector<Sequence>& sequences) {
+    std::string out = "[";
+    for (const Sequence& s : sequences) out += (out.size() > 1 ? ", " : "") + std::to_string(s.rows);
+    return out + "]";
+}
 void print_json(const Options& o, const std::string& device, const MemoryPlan& plan,
                 const Counters& c, const std::vector<Sequence>& sequences) {
     Json json;
@@ -80,5 +86,6 @@ void print_json(const Options& o, const std::string& device, const MemoryPlan& p
     json.add_real("decode_tokens_per_second", rate(c.decode_rows, c.decode));
     json.add("tokens", token_lists(sequences));
     json.add("ends", ends(sequences));
+    json.add("rows", rows_taken(sequences));
     fprintf(stderr, "%s}\n", json.text.c_str());
 }
