@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from compiler.diagnostics import Span
 from compiler.types import CACHES, Type
 
-Attr = int | float | str | tuple[float, ...]
+Attr = int | float | str | tuple[float | str, ...]
 Attrs = tuple[tuple[str, "Attr | Function"], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Node:
     """One operation; made by `node(...)` alone, which interns, so equality is identity.
 
@@ -27,6 +27,10 @@ class Node:
     operands: tuple[Value, ...]
     attrs: Attrs
     types: tuple[Type, ...]
+
+    def __repr__(self) -> str:
+        """Short: a node's operands are a DAG, and written out they grow with its paths."""
+        return f"<{self.op}: {', '.join(map(str, self.types))}>"
 
     def attr(self, name: str) -> Attr:
         value = dict(self.attrs)[name]
