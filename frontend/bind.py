@@ -112,10 +112,9 @@ def _complete(op: str, params: Sequence[Param], slots: dict[str, list[Given]]) -
 
 def _dtype(things: Iterable[Thing]) -> str | None:
     """The dtype that a number beside these values takes."""
-    for thing in things:
-        if isinstance(thing, Value) and thing.type.dtype in ELEMENT_BYTES:
-            return thing.type.dtype
-    return None
+    values = [t for t in things if isinstance(t, Value) and t.type.dtype in ELEMENT_BYTES]
+    values.sort(key=lambda v: v.node.op == "const")
+    return values[0].type.dtype if values else None
 
 
 def _operand(op: str, p: Param, g: Given, beside: str | None) -> Value | None:

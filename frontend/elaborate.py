@@ -15,13 +15,14 @@ from compiler.diagnostics import CHECKPOINT, UserError
 from compiler.graph import Frame, Graph, Node, Value, consumers, leaf
 from compiler.ops import OPS, build, load
 from compiler.program import Metadata, Program
+from compiler.text import Names
 from compiler.types import CACHES, ROWS, WANTED, Type
 from frontend import checkpoint, tree
 from frontend.calls import META
 from frontend.declarations import Declarations
 from frontend.syntax import parse
 from frontend.things import Fault, Poison, Results, Stop, Thing, describe
-from frontend.trace import Level, Names
+from frontend.trace import Level
 
 PRELUDE = Path(__file__).with_name("prelude.model")
 FORWARD = "forward"

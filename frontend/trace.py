@@ -9,9 +9,8 @@ from itertools import pairwise
 from compiler.diagnostics import Span
 from compiler.graph import Frame, Node, Origin, Value
 from compiler.graph import Note as NodeNote
+from compiler.text import Names
 from frontend.things import Note, Thing
-
-MAX_PIECE = 56  # letters of a name's last piece, so that a suffix keeps it a legal name
 
 
 @dataclass
@@ -24,19 +23,6 @@ class Level:
     file: str  # where its text stands: the program or the prelude
     loops: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     result: Thing | None = None
-
-
-class Names:
-    """Names that are given once: x, x_2, x_3."""
-
-    def __init__(self) -> None:
-        self.count: dict[str, int] = {}
-
-    def unique(self, name: str) -> str:
-        head, dot, last = name.rpartition(".")
-        name = head + dot + last[:MAX_PIECE]
-        self.count[name] = count = self.count.get(name, 0) + 1
-        return name if count == 1 else self.unique(f"{name}_{count}")
 
 
 class Trace:
