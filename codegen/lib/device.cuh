@@ -104,12 +104,11 @@ inline unsigned supports_overlap() {
 }
 #endif
 
-// Starts a kernel that may overlap the end of the launch before it (see grid_dependency_wait).
+// What launch() and all its kinds share: the configuration, and the opt-in to more than 48 KB of shared memory.
 #ifndef __CUDACC_RTC__
-template <class... P, class... A> void launch(cudaStream_t stream, void (*kernel)(P...), Shape shape, A... args) {
-    cudaLaunchAttribute overlap[1] = {};
-    overlap[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    overlap[0].val.programmaticStreamSerializationAllowed = 1;
+inline cudaLaunchConfig_t launch_config(cudaStream_t stream, const void* kernel, Shape shape, cudaLaunchAttribute* overlap) {
+    overlap->id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap->val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = {};
     config.gridDim = shape.grid;
     config.blockDim = shape.block;
@@ -117,14 +116,30 @@ template <class... P, class... A> void launch(cudaStream_t stream, void (*kernel
     config.stream = stream;
     config.attrs = overlap;
     config.numAttrs = supports_overlap();
-    cudaError_t error = cudaSuccess;
+    if (shape.shared <= 48 * 1024) return config;
     const auto limit = cudaFuncAttributeMaxDynamicSharedMemorySize;
-    if (shape.shared > 48 * 1024) error = cudaFuncSetAttribute(kernel, limit, int(shape.shared));
-    if (error == cudaSuccess) error = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
-    if (error == cudaSuccess) return;
+    check(cudaFuncSetAttribute(kernel, limit, int(shape.shared)), "shared memory of a kernel");
+    return config;
+}
+#endif
+
+// Ends the program over a kernel that could not be launched.
+#ifndef __CUDACC_RTC__
+inline void refuse_launch(const void* kernel, cudaError_t error) {
     const char* name = "a kernel";
-    cudaFuncGetName(&name, reinterpret_cast<const void*>(kernel));
+    cudaFuncGetName(&name, kernel);
     check(error, name);
+}
+#endif
+
+// Starts a kernel that may overlap the end of the launch before it (see grid_dependency_wait).
+#ifndef __CUDACC_RTC__
+template <class... P, class... A> void launch(cudaStream_t stream, void (*kernel)(P...), Shape shape, A... args) {
+    cudaLaunchAttribute overlap = {};
+    const void* address = reinterpret_cast<const void*>(kernel);
+    const cudaLaunchConfig_t config = launch_config(stream, address, shape, &overlap);
+    const cudaError_t error = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
+    if (error != cudaSuccess) refuse_launch(address, error);
 }
 #endif
 

@@ -43,11 +43,11 @@ struct Launch {
     unsigned threads;
     uint64_t blocks;
     uint64_t stride, offset;  // block number i is run as (i * stride + offset) % blocks
-    std::atomic<uint64_t> next{0};
+    uint64_t next;  // the block to be begun next; CPU threads take them atomically
 };
 
 // A bit mask is by lane. Every lane is in one of: fresh, ready, waiting, at_barrier, spinning, ended, or runs.
-struct Warp {
+struct alignas(1024) Warp {
     uint32_t lanes;  // the lanes that exist
     uint32_t fresh, ready, waiting, at_barrier, spinning, ended;
     Wait kind[WARP];
@@ -93,7 +93,7 @@ inline const char* kernel_symbol(const void* kernel) {
 }
 
 // Ends the process over a fault of a kernel.
-[[noreturn]] __attribute__((format(printf, 2, 3))) inline void fail_kernel(const Launch& launch,
+[[noreturn]] __attribute__((cold, noinline, format(printf, 2, 3))) inline void fail_kernel(const Launch& launch,
                                                                            const char* format, ...) {
     char what[512];
     va_list arguments;
@@ -106,7 +106,7 @@ inline const char* kernel_symbol(const void* kernel) {
 }
 
 // The same, of the block that runs.
-[[noreturn]] __attribute__((format(printf, 1, 2))) inline void fail_block(const char* format, ...) {
+[[noreturn]] __attribute__((cold, noinline, format(printf, 1, 2))) inline void fail_block(const char* format, ...) {
     char what[480];
     va_list arguments;
     va_start(arguments, format);
@@ -117,7 +117,7 @@ inline const char* kernel_symbol(const void* kernel) {
 }
 
 // No thread can run and some have not ended: counts them by what they wait for.
-[[noreturn]] inline void fail_deadlock() {
+[[noreturn]] __attribute__((cold, noinline)) inline void fail_deadlock() {
     unsigned count[WAITS] = {}, ended = 0;
     for (unsigned w = 0; w < block->warps; w++) {
         const Warp& warp = block->warp_at[w];
@@ -167,7 +167,7 @@ inline void release_barrier(Block& b) {
     }
 }
 
-[[noreturn]] inline void fail_meeting(Wait one, Wait other) {
+[[noreturn]] __attribute__((cold, noinline)) inline void fail_meeting(Wait one, Wait other) {
     if (one == other) fail_block("lanes of one warp meet at %s with different masks", wait_name(one));
     fail_block("lanes of one warp meet in different collectives: %s and %s", wait_name(one),
                wait_name(other));

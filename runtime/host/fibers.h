@@ -17,7 +17,7 @@ constexpr size_t STACK_BYTES = MONOCU_ASAN ? 512 << 10 : 64 << 10;
 constexpr size_t CACHE_LINE = 64;
 // f32, f16, bf16 and f64 read from this pattern are all NaN, so that a read of memory nobody wrote shows.
 constexpr uint16_t POISON = 0xFFA5;
-// The lowest bytes of a stack are a guard that holds a pattern; checked after a launch.
+// The lowest bytes of a stack are a guard that holds a pattern; its top is checked after a launch.
 constexpr size_t GUARD_BYTES = 4 << 10;
 
 struct Context {
@@ -35,7 +35,7 @@ struct Fiber {
 };
 
 // Says what is wrong on stderr and ends the process: the program under test broke the CUDA model.
-[[noreturn]] __attribute__((format(printf, 1, 2))) inline void fail(const char* format, ...) {
+[[noreturn]] __attribute__((cold, noinline, format(printf, 1, 2))) inline void fail(const char* format, ...) {
     fflush(stdout);
     fputs("host target: ", stderr);
     va_list arguments;
@@ -127,9 +127,7 @@ inline Fiber* make_fiber(void (*entry)(), size_t number) {
 }
 
 inline bool overflown(const Fiber* fiber) {
-    for (size_t at = 0; at < GUARD_BYTES; at += GUARD_BYTES / 8)
-        if (static_cast<unsigned char>(fiber->stack[at]) != 0xA5) return true;
-    return false;
+    return static_cast<unsigned char>(fiber->stack[GUARD_BYTES - 1]) != 0xA5;  // one cache line: this runs often
 }
 
 }  // namespace monocu_host

@@ -1,6 +1,29 @@
 // Launching a kernel: the checks CUDA makes, the CPU threads that share its blocks, and the runtime's launch calls.
 #pragma once
 
+enum cudaFuncAttribute {
+    cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+    cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
+enum cudaLaunchAttributeID {
+    cudaLaunchAttributeCooperative = 2,
+    cudaLaunchAttributeProgrammaticStreamSerialization = 6
+};
+union cudaLaunchAttributeValue {
+    int cooperative, programmaticStreamSerializationAllowed;
+};
+struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id;
+    cudaLaunchAttributeValue val;
+};
+struct cudaLaunchConfig_t {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+    cudaLaunchAttribute* attrs;
+    unsigned numAttrs;
+};
+
 namespace monocu_host {
 
 // A mutex that is held while it is in scope.
@@ -67,11 +90,12 @@ inline void order_blocks(Launch& launch) {
     while (common(launch.stride, n) != 1) launch.stride++;
 }
 
-inline void run_launch(Launch& launch) {
+inline __attribute__((noinline)) void run_launch(Launch& launch) {
     if (block && block->live) fail_block("launches a kernel");
     Pool& p = pool();
     Lock one(&p.one_launch);
     order_blocks(launch);
+    launch.next = 0;
     if (!p.threads || launch.blocks == 1) return work(launch);
     {
         Lock lock(&p.mutex);
@@ -115,7 +139,7 @@ inline void set_shared_limit(const void* kernel, size_t bytes) {
     opt_ins().limits.push_back({kernel, bytes});
 }
 
-inline cudaError_t check_launch(const void* kernel, dim3 grid, dim3 block, size_t shared) {
+inline __attribute__((noinline)) cudaError_t check_launch(const void* kernel, dim3 grid, dim3 block, size_t shared) {
     const uint64_t threads = static_cast<uint64_t>(block.x) * block.y * block.z;
     if (!threads || block.x > 1024 || block.y > 1024 || block.z > 64 || threads > MAX_THREADS)
         return cudaErrorInvalidConfiguration;
@@ -125,31 +149,49 @@ inline cudaError_t check_launch(const void* kernel, dim3 grid, dim3 block, size_
     return cudaSuccess;
 }
 
-template <class... Parameters>
-inline cudaError_t launch_kernel(Stream* stream, void (*kernel)(Parameters...), dim3 grid, dim3 block,
-                                 size_t shared, Parameters... arguments) {
-    struct Call {
-        void (*kernel)(Parameters...);
-        std::tuple<Parameters...> arguments;
-    };
-    const void* address = reinterpret_cast<const void*>(kernel);
-    const cudaError_t wrong = check_launch(address, grid, block, shared);
+// A launch to be replayed; it owns its kernel's arguments.
+struct LaunchNode final : Node {
+    Launch* launch;
+    std::vector<char> arguments;
+    LaunchNode(const Launch& once, size_t bytes) : launch(new Launch(once)) {
+        const char* from = static_cast<const char*>(once.arguments);
+        arguments.assign(from, from + bytes);
+        launch->arguments = arguments.data();
+    }
+    ~LaunchNode() override { delete launch; }
+    void run() const override { run_launch(*launch); }
+};
+
+// Checks a launch and runs it, or records it where the stream captures; `bytes`: of its arguments.
+inline __attribute__((noinline)) cudaError_t start(Stream* stream, Launch& launch, dim3 grid, dim3 block, size_t bytes) {
+    const cudaError_t wrong = check_launch(launch.kernel, grid, block, launch.shared);
     if (wrong != cudaSuccess) return report(wrong);
-    return enqueue(stream, [=, call = Call{kernel, {arguments...}}] {
-        Launch launch;
-        launch.run = [](const void* at) {
-            const Call& c = *static_cast<const Call*>(at);
-            std::apply(c.kernel, c.arguments);
-        };
-        launch.arguments = &call;
-        launch.kernel = address;
-        launch.grid = {grid.x, grid.y, grid.z};
-        launch.block = {block.x, block.y, block.z};
-        launch.shared = shared;
-        launch.threads = block.x * block.y * block.z;
-        launch.blocks = static_cast<uint64_t>(grid.x) * grid.y * grid.z;
+    launch.grid = {grid.x, grid.y, grid.z};
+    launch.block = {block.x, block.y, block.z};
+    launch.threads = block.x * block.y * block.z;
+    launch.blocks = static_cast<uint64_t>(grid.x) * grid.y * grid.z;
+    if (!stream && capturing()) return report(cudaErrorStreamCaptureUnsupported);
+    if (stream && stream->capture) {
+        stream->capture->nodes.push_back(new LaunchNode(launch, bytes));
+    } else {
         run_launch(launch);
-    });
+    }
+    return cudaSuccess;
+}
+
+// NOTE: all that depends on the parameters' types is here, since each combination of them costs compile time.
+template <class... Parameters>
+inline cudaError_t launch_kernel(const cudaLaunchConfig_t& config, void (*kernel)(Parameters...),
+                                 Parameters... arguments) {
+    const auto thread = [=] { kernel(arguments...); };
+    using Thread = std::remove_const_t<decltype(thread)>;
+    static_assert(std::is_trivially_copyable<Thread>::value, "a kernel's parameters are plain data");
+    Launch launch;
+    launch.run = [](const void* at) { (*static_cast<const Thread*>(at))(); };
+    launch.arguments = &thread;
+    launch.kernel = reinterpret_cast<const void*>(kernel);
+    launch.shared = config.dynamicSmemBytes;
+    return start(config.stream, launch, config.gridDim, config.blockDim, sizeof thread);
 }
 
 // The running block's dynamic shared memory as one struct.
@@ -163,29 +205,6 @@ template <class T> inline T& shared_memory() {
 
 // The order of threads and blocks from here on: 0 in order, else an order per seed.
 inline void monocu_host_seed(unsigned seed) { monocu_host::settings().seed = seed; }
-
-enum cudaFuncAttribute {
-    cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
-    cudaFuncAttributePreferredSharedMemoryCarveout = 9
-};
-enum cudaLaunchAttributeID {
-    cudaLaunchAttributeCooperative = 2,
-    cudaLaunchAttributeProgrammaticStreamSerialization = 6
-};
-union cudaLaunchAttributeValue {
-    int cooperative, programmaticStreamSerializationAllowed;
-};
-struct cudaLaunchAttribute {
-    cudaLaunchAttributeID id;
-    cudaLaunchAttributeValue val;
-};
-struct cudaLaunchConfig_t {
-    dim3 gridDim, blockDim;
-    size_t dynamicSmemBytes;
-    cudaStream_t stream;
-    cudaLaunchAttribute* attrs;
-    unsigned numAttrs;
-};
 
 template <class T>
 inline cudaError_t cudaFuncSetAttribute(T* kernel, cudaFuncAttribute attribute, int value) {
@@ -204,7 +223,5 @@ inline cudaError_t cudaFuncGetName(const char** name, const void* kernel) {
 template <class... Parameters, class... Arguments>
 inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                       Arguments&&... arguments) {
-    return monocu_host::launch_kernel<Parameters...>(config->stream, kernel, config->gridDim,
-                                                     config->blockDim, config->dynamicSmemBytes,
-                                                     std::forward<Arguments>(arguments)...);
+    return monocu_host::launch_kernel<Parameters...>(*config, kernel, std::forward<Arguments>(arguments)...);
 }

@@ -82,7 +82,7 @@ inline void enter_block(Block* b) {
 // Begins the launch's next block. False where there is none left.
 inline bool begin_block(Worker& me) {
     Launch& launch = *me.launch;
-    uint64_t number = launch.next.fetch_add(1, std::memory_order_relaxed);
+    uint64_t number = __atomic_fetch_add(&launch.next, 1, __ATOMIC_RELAXED);
     if (number >= launch.blocks) return false;
     const uint32_t seed = settings().seed.load(std::memory_order_relaxed);
     if (seed)
@@ -134,38 +134,38 @@ inline void take_turns(Worker& me) {
     sched_yield();
 }
 
-// Chooses the next thread to run and makes it current. False where the launch has no more work for this CPU thread.
-inline bool pick(Worker& me) {
-    for (;;) {
-        Block& b = *block;
-        if (b.runnable) {
-            unsigned w = b.random || !(b.runnable >> b.warp & 1) ? choose(b.runnable, b.random) : b.warp;
-            Warp& warp = b.warp_at[w];
-            b.warp = w;
-            b.lane = choose(warp.fresh | warp.ready, b.random);
-            return true;
-        }
-        if (!b.live) {
+// No thread of the block can run: goes on to a block that has one. False where this CPU thread has no more work.
+inline __attribute__((noinline)) bool find_work(Worker& me) {
+    while (!block->runnable) {
+        if (!block->live) {
             end_block(me);
             if (me.active.empty() && !begin_block(me)) return false;
-        } else if (b.spinning) {
+        } else if (block->spinning) {
             take_turns(me);
         } else {
             fail_deadlock();
         }
     }
+    return true;
 }
 
-// Takes the chosen lane out of its mask. True where it has not started yet.
-inline bool take(Block& b) {
+enum class Next { FRESH, READY, NONE };
+
+// Chooses the next thread to run, makes it current and takes it out of its mask.
+inline __attribute__((always_inline)) Next pick(Worker& me) {
+    if (__builtin_expect(!block->runnable, 0) && !find_work(me)) return Next::NONE;
+    Block& b = *block;
+    if (b.random || !(b.runnable >> b.warp & 1)) b.warp = choose(b.runnable, b.random);
     Warp& warp = b.warp_at[b.warp];
-    const uint32_t bit = 1u << b.lane;
-    const bool fresh = warp.fresh & bit;
+    b.lane = choose(warp.fresh | warp.ready, b.random);
+    const uint32_t bit = 1u << b.lane, fresh = warp.fresh & bit;
     warp.fresh &= ~bit;
     warp.ready &= ~bit;
     if (!(warp.fresh | warp.ready)) b.runnable &= ~(1u << b.warp);
-    return fresh;
+    return fresh ? Next::FRESH : Next::READY;
 }
+
+inline Fiber* current_fiber() { return block->warp_at[block->warp].fiber[block->lane]; }
 
 // The body of every fiber: runs fresh threads one after another on this stack; a thread that ends without waiting
 // costs no switch. Parks itself when the next thread to run is one that waited.
@@ -187,11 +187,11 @@ inline bool take(Block& b) {
         b.warp_at[b.warp].ended |= 1u << b.lane;
         b.live--;
         Fiber* self = me.running;
-        const bool more = pick(me);
-        if (more && take(*block)) continue;
+        const Next next = pick(me);
+        if (next == Next::FRESH) continue;
         self->next = me.idle;
         me.idle = self;
-        me.running = more ? block->warp_at[block->warp].fiber[block->lane] : &me.native;
+        me.running = next == Next::READY ? current_fiber() : &me.native;
         switch_fiber(self, me.running);
         me.running = self;
     }
@@ -213,8 +213,7 @@ inline __attribute__((noinline)) void suspend() {
     Fiber* self = me.running;
     const unsigned warp = block->warp, lane = block->lane;
     block->warp_at[warp].fiber[lane] = self;
-    if (!pick(me)) fail("a thread waits in a launch that has ended");
-    Fiber* to = take(*block) ? idle_fiber(me) : block->warp_at[block->warp].fiber[block->lane];
+    Fiber* to = pick(me) == Next::FRESH ? idle_fiber(me) : current_fiber();
     if (to != self) {
         me.running = to;
         switch_fiber(self, to);
@@ -235,8 +234,8 @@ inline void work(Launch& launch) {
         const uint3 d = me.dims = launch.block;
         for (unsigned t = 0; t < launch.threads; t++) me.index[t] = {t % d.x, t / d.x % d.y, t / d.x / d.y};
     }
-    if (!begin_block(me) || !pick(me)) return;
-    take(*block);
+    if (!begin_block(me)) return;
+    pick(me);
     me.running = idle_fiber(me);
     switch_fiber(&me.native, me.running);
     for (const Fiber* fiber : me.fibers)
