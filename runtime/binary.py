@@ -42,15 +42,22 @@ def stream(binary: Path, argv: Sequence[str]) -> int:
     return code
 
 
-def capture(binary: Path, argv: Sequence[str]) -> Finished:
-    """Runs it and keeps what it prints. Errors: UserError with the binary's code."""
+def capture(binary: Path, argv: Sequence[str], streaming: bool = False) -> Finished:
+    """Runs it and keeps what it prints; streaming: its standard output is ours, and not kept.
+
+    Errors: UserError with the binary's code.
+    """
     done = subprocess.run(
-        [binary, *argv], stdin=subprocess.DEVNULL, capture_output=True, check=False
+        [binary, *argv],
+        stdin=subprocess.DEVNULL,
+        stdout=None if streaming else subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        check=False,
     )
     err = done.stderr.decode(errors="replace")
     if done.returncode != OK:
         raise ended(binary, done.returncode, err)
-    return Finished(done.stdout, err)
+    return Finished(done.stdout or b"", err)
 
 
 def ended(binary: Path, code: int, err: str) -> UserError:

@@ -1,0 +1,148 @@
+"""The parts of `monocu explain` as text: graphs, kernels, memory."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from difflib import unified_diff
+
+import passes
+from codegen.plan import Plan, Planned
+from compiler import ops, pipeline
+from compiler.command.show import mib, table
+from compiler.graph import Function, Graph, Node, Value
+from compiler.pipeline import Compiled, Stage
+from compiler.types import Type, nbytes
+from passes.saving import saving
+from runtime.toolchain import Resources
+
+LAYER = re.compile(r"^\s*l([1-9][0-9]*)[._]")
+
+
+def graphs(made: Compiled, whole: bool, all_layers: bool) -> Iterator[str]:
+    """The program as it came, then each pass: what it is, what it changed and saved."""
+    first = made.model.program.graph
+    yield f"== {made.program.name}: {_counts(first)}\n{graph_text(first, all_layers)}"
+    docs = {p.name: p.doc for p in passes.PASSES}
+    for stage in made.stages:
+        head = f"== {stage.name}: {docs[stage.name]}; {_counts(stage.after)}"
+        body = graph_text(stage.after, all_layers) if whole else _diff(stage, all_layers)
+        yield "\n".join((head, *_saved(stage), body))
+    for name in made.options.hold:
+        yield f"== {name}: held back"
+
+
+def _counts(graph: Graph) -> str:
+    nodes = [n for n in graph.nodes() if n.operands]
+    calls = sum(n.op == "call" for n in nodes)
+    return f"{len(nodes)} ops" + (f", {calls} of them fused kernels" if calls else "")
+
+
+def graph_text(graph: Graph, all_layers: bool) -> str:
+    """The printed graph; of layers the first."""
+    text = str(pipeline.named(graph)).rstrip("\n")
+    if all_layers:
+        return text
+    kept: list[str] = []
+    left = 0
+    for line in text.splitlines():
+        if LAYER.match(line):
+            left += 1
+            continue
+        if left:
+            kept.append(f"  # ... {left} lines of the layers behind the first")
+            left = 0
+        kept.append(line)
+    return "\n".join(kept)
+
+
+def _diff(stage: Stage, all_layers: bool) -> str:
+    before, after = (graph_text(g, all_layers) for g in (stage.before, stage.after))
+    lines = unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm="")
+    return "\n".join(line for line in lines if not line.startswith(("---", "+++"))) or "no change"
+
+
+def _saved(stage: Stage) -> Iterator[str]:
+    """A line for each function that the pass made: how often it is called, what it saves."""
+    for fn, count in _calls(stage.after).items():
+        if fn not in _calls(stage.before):
+            members = ", ".join(n.op for n in fn.body)
+            yield f"{count} x {fn.kind} ({members}): {saving(fn)}"
+
+
+def _calls(graph: Graph) -> Counter[Function]:
+    return Counter(n.function for n in graph.nodes() if n.op == "call")
+
+
+def kernels(made: Compiled, rows: int, usage: Sequence[Resources]) -> str:
+    """Every kernel: launches a step, and of all of them together bytes moved and operations."""
+    head = ["kernel", "launches", "bytes", "flops"]
+    head += ["registers", "spilled", "shared"] if usage else []
+    body = [_kernel(made.plan, name, rows, usage) for name in made.plan.kernels]
+    launches = sum(int(row[1]) for row in body)
+    title = f"== kernels: {len(body)}, {launches} launches a step; a step of {rows} rows"
+    return f"{title}\n{table([head, *body], right=range(1, len(head)))}"
+
+
+def _kernel(plan: Plan, name: str, rows: int, usage: Sequence[Resources]) -> list[str | int]:
+    launched = [p for p in plan.launches if p.kernel == name]
+    moved = sum(_moved(p, rows) for p in launched)
+    flops = sum(_flops(p.node, rows) for p in launched if p.node)
+    row: list[str | int] = [name, len(launched), moved, flops]
+    if usage:
+        used = [u for u in usage if _is_of(u.kernel, name)]
+        row.append(max((u.registers for u in used), default=0))
+        row.append(max((u.spill_stores + u.spill_loads for u in used), default=0))
+        row.append(max((u.shared for u in used), default=0))
+    return row
+
+
+def _is_of(mangled: str, name: str) -> bool:
+    """Whether a symbol is an instance of a kernel: a mangled name holds its length and itself."""
+    return (
+        mangled == name
+        or re.search(rf"(?<![0-9]){len(name)}{name}(?![0-9a-z_])", mangled) is not None
+    )
+
+
+def _moved(p: Planned, rows: int) -> int:
+    """Bytes of the launch's arguments, each read or written once; caches are left out."""
+    values = {arg.value for arg in p.launch.args if arg.kind in ("value", "weight")}
+    return sum(nbytes(v.type, rows, 1) for v in values)
+
+
+def _flops(node: Node, rows: int) -> int:
+    members = node.function.body if node.op == "call" else (node,)
+    total = 0
+    for n in members:
+        types = (
+            [_sized(t, rows) for t in part] for part in ([v.type for v in n.operands], n.types)
+        )
+        total += ops.get(n.op).flops(*types)
+    return total
+
+
+def _sized(type_: Type, rows: int) -> Type:
+    counts = {"T": rows, "R": 1}
+    return type_.with_shape(*(counts.get(d, d) if isinstance(d, str) else d for d in type_.shape))
+
+
+def memory(made: Compiled) -> str:
+    """The three allocations, and each part of them."""
+    plan = made.plan
+    rows = [("weights", mib(plan.weight_bytes), f"{len(plan.families)} families")]
+    rows += [("buffers", mib(plan.buffer_bytes), f"at most {made.options.max_rows} rows a step")]
+    rows += [("caches", f"{plan.cache_bytes} bytes", "a position of a sequence")]
+    parts = [
+        (f"  {b.name}", b.offset, b.nbytes, ", ".join(dict.fromkeys(_names(plan, b.values))))
+        for b in sorted(plan.buffers, key=lambda b: b.offset)
+    ]
+    head = ("  buffer", "offset", "bytes", "holds")
+    return f"== memory\n{table(rows)}\n\n{table([head, *parts], right=(1, 2))}"
+
+
+def _names(plan: Plan, values: Sequence[Value]) -> Iterator[str]:
+    """What a slot's values are called, layers alike."""
+    for v in values:
+        yield re.sub(r"^l[0-9]+\.", "l*.", plan.names[v])

@@ -1,0 +1,129 @@
+"""Parsed arguments become programs, prompts and inputs; files are written whole or not at all."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from compiler import pipeline
+from compiler.command.parser import options_of, token_ids
+from compiler.diagnostics import CHECKPOINT, USAGE, UserError
+from compiler.pipeline import Compiled, Model
+from runtime import fetch
+from runtime.inputs import read_npy
+from runtime.tokenizer import Tokenizer, open_tokenizer
+
+
+def model_of(args: argparse.Namespace) -> Model:
+    """MODEL with --weights, which may name a checkpoint that `monocu fetch` has stored."""
+    return pipeline.load(args.model, weights_of(args))
+
+
+def weights_of(args: argparse.Namespace) -> str | None:
+    """The path of --weights."""
+    given = args.weights
+    if given is None or given not in fetch.MODELS or Path(given).exists():
+        return given
+    stored = fetch.cached(given)
+    if stored is None:
+        raise UserError(f"{given} is not fetched yet: monocu fetch {given}", CHECKPOINT)
+    return str(stored)
+
+
+def compiled_of(args: argparse.Namespace, dump: bool = False) -> Compiled:
+    """The program of the arguments, compiled for their target."""
+    from compiler.api.building import target_of
+
+    target = target_of(args.target)
+    return pipeline.compile_model(model_of(args), options_of(args, dump), target)
+
+
+def tokenizer_of(model: Model) -> Tokenizer:
+    return open_tokenizer(model.weights)
+
+
+def prompts_of(args: argparse.Namespace, model: Model) -> list[list[int]] | None:
+    """Token ids of each sequence; None for an op program. UserError unless just one is given."""
+    given = [n for n in ("prompt", "tokens", "seqs") if getattr(args, n) is not None]
+    if not model.program.is_model:
+        if given:
+            name = model.program.name
+            raise UserError(f"{name} is an op program: it takes --input, not --{given[0]}")
+        return None
+    if args.input:
+        raise UserError(f"{model.program.name} is a model: it takes prompts, not --input")
+    if len(given) != 1:
+        said = " and ".join(f"--{n}" for n in given) or "none"
+        raise UserError(f"one of --prompt, --tokens and --seqs is needed, {said} was given")
+    if args.prompt is not None:
+        return [ids_of(tokenizer_of(model), args.prompt)]
+    return [args.tokens] if args.tokens is not None else read_lists(args.seqs)
+
+
+def ids_of(tokenizer: Tokenizer, text: str) -> list[int]:
+    """UserError where the text has no tokens."""
+    ids = tokenizer.encode(text)
+    if not ids:
+        raise UserError("a text of at least one token is needed, an empty one was given")
+    return ids
+
+
+def read_lists(path: str) -> list[list[int]]:
+    """The token lists of a file, one a line."""
+    try:
+        lines = Path(path).read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"--seqs: {path} cannot be read: {error}") from None
+    try:
+        lists = [token_ids(line) for line in lines]
+    except argparse.ArgumentTypeError as error:
+        raise UserError(f"--seqs: {path}: {error}") from None
+    if not lists:
+        raise UserError(f"--seqs: {path}: a token list a line is needed")
+    return lists
+
+
+def inputs_of(given: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """The arrays of NAME=FILE words."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for word in given:
+        name, equals, path = word.partition("=")
+        if not (name and equals and path):
+            raise UserError(f"--input: NAME=FILE is needed, {word!r} was given")
+        if name in arrays:
+            raise UserError(f"--input: one file for {name} is needed, a second was given")
+        arrays[name] = read_npy(path)
+    return arrays
+
+
+def write_whole(path: str, content: bytes, executable: bool = False) -> None:
+    """Writes a file under another name and moves it to its own; `-` is standard output."""
+    if path == "-":
+        sys.stdout.buffer.write(content)
+        return
+    place = Path(path)
+    try:
+        fd, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+        try:
+            with open(fd, "wb") as file:
+                file.write(content)
+            os.chmod(temporary, (0o777 if executable else 0o666) & ~_umask())
+            os.replace(temporary, place)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}", USAGE) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

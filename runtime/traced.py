@@ -1,0 +1,107 @@
+"""What a run of the VM has computed, by name, as the binary's `--dump` writes it.
+
+Rows of all steps stand in order of sequence and position; a quantized value is several arrays
+(NAME.words, NAME.low, NAME.scales, NAME.sums); caches and leaves are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compiler.graph import Graph
+from compiler.graph import Value as Ref
+from compiler.program import Program
+from compiler.types import ROWS, WANTED
+from compiler.values import Quantized, Value
+from runtime.inputs import default_inputs
+from runtime.vm import Environment, Session, caches_of, run
+
+Array = NDArray[Any]
+CHUNK = 64  # rows of a step
+
+Place = tuple[int, int]  # sequence, position
+
+
+@dataclass
+class Recorder:
+    """Collects values as steps go by; `graph` names every one of its values."""
+
+    graph: Graph
+    parts: dict[str, list[Array]] = field(default_factory=dict[str, "list[Array]"])
+    lead: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    rows: list[Place] = field(default_factory=list[Place])
+    wanted: list[Place] = field(default_factory=list[Place])
+
+    def seen(self, ref: Ref, value: Value) -> None:
+        """The VM's trace."""
+        name = self.graph.name(ref)
+        assert name is not None, ref.node.op
+        first = ref.type.shape[0] if ref.type.shape else None
+        lead = first if isinstance(first, str) else None
+        for part, array in arrays(name, value):
+            kept = self.parts.setdefault(part, [])
+            if lead is None:
+                kept.clear()
+            kept.append(array)
+            self.lead[part] = lead
+
+    def values(self) -> dict[str, Array]:
+        """Every value by name, in program order."""
+        order = {ROWS: _order(self.rows), WANTED: _order(self.wanted)}
+        out: dict[str, Array] = {}
+        for name, kept in self.parts.items():
+            lead = self.lead[name]
+            out[name] = kept[0] if lead is None else np.concatenate(kept)[order[lead]]
+        return out
+
+
+def _order(places: Sequence[Place]) -> list[int]:
+    return sorted(range(len(places)), key=places.__getitem__)
+
+
+def arrays(name: str, value: Value) -> Iterator[tuple[str, Array]]:
+    """The arrays that a value is dumped as; none for caches, weights and rows."""
+    if isinstance(value, np.ndarray):
+        yield name, value
+    elif isinstance(value, Quantized):
+        yield f"{name}.words", value.words
+        if value.low is not None:
+            yield f"{name}.low", value.low
+        yield f"{name}.scales", value.scales
+        yield f"{name}.sums", value.sums
+
+
+def trace_program(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Every value of an op program; its results are among them where ops compute them."""
+    recorder = Recorder(program.graph)
+    env = Environment(default_inputs(program, inputs), None, caches_of(program.graph))
+    run(program.graph, env, trace=recorder.seen)
+    return recorder.values()
+
+
+def trace_rows(session: Session, sequences: Sequence[Sequence[int]]) -> dict[str, Array]:
+    """Every value of a model over all rows of these token lists, every row's logits wanted."""
+    recorder = Recorder(session.program.graph)
+    rows = [(t, s, p) for s, tokens in enumerate(sequences) for p, t in enumerate(tokens)]
+    for at in range(0, len(rows), CHUNK):
+        tokens, seqs, positions = zip(*rows[at : at + CHUNK], strict=True)
+        places = list(zip(seqs, positions, strict=True))
+        recorder.rows += places
+        recorder.wanted += places
+        session.step(tokens, seqs, positions, range(len(tokens)), recorder.seen)
+    return recorder.values()
+
+
+def all_logits(session: Session, tokens: Sequence[int]) -> Array:
+    """f32[rows, V]: the logits of every row of one sequence."""
+    parts: list[Array] = []
+    for at in range(0, len(tokens), CHUNK):
+        part = tokens[at : at + CHUNK]
+        places = range(at, at + len(part))
+        parts.append(session.step(part, [0] * len(part), places, range(len(part)))[0])
+    return np.concatenate(parts)
