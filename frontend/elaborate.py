@@ -197,13 +197,14 @@ class Elaborator(Declarations):
         notes = self.trace.notes()
         graph = Graph(tuple(self.results), tuple(effects), notes)
         place = {n: i for i, n in enumerate(graph.nodes())}
-        used = {frame.span.file for n in place for o in notes[n].origins for frame in o}
+        kept = {n: notes[n] for n in place if n in notes}  # constants have none
+        used = {frame.span.file for note in kept.values() for o in note.origins for frame in o}
         if prelude().file in used:
             sources.append((prelude().file, prelude().text))
         return replace(
             graph,
             effects=tuple(sorted(effects, key=lambda v: (place[v.node], v.index))),
-            notes={n: notes[n] for n in place},
+            notes=kept,
             sources=tuple(sources),
         )
 

@@ -20,6 +20,7 @@ from compiler.graph import (
     param,
 )
 from compiler.ops import load
+from compiler.text import Names
 from compiler.types import CACHES, Type
 from frontend import tree
 from frontend.bind import Given
@@ -86,7 +87,7 @@ class Reader(Expressions):
         scope: dict[str, Thing] = {}
         params: list[Node] = []
         self.trace.levels = [Level(None, scope, item.span, self.file)]
-        self.made = {}
+        self.made, self.trace.unique = {}, Names().unique  # each kernel has names of its own
         for index, typed in enumerate(item.params):
             type_ = self.type(typed.type, dynamic=True)
             made = None if type_ is None else param(index, type_)
