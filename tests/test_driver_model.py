@@ -86,6 +86,19 @@ def test_stop_ids_end_each_sequence_by_itself(folder: Path) -> None:
     assert ran.report["rows"] == rows
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_random_batches(folder: Path, tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count, n, chunk = (int(rng.integers(1, top)) for top in (10, 8, 17))
+    prompts = [rng.integers(0, 17, rng.integers(1, 40)).tolist() for _ in range(count)]
+    (tmp_path / "seqs").write_text("".join(toy.line(p) + "\n" for p in prompts))
+    words = ["--seqs", tmp_path / "seqs", "-n", n, "--chunk", chunk, "--host-seed", seed]
+    if seed % 2:
+        words += ["--logits", "all"]
+    ran = run(folder, *words)
+    assert ran.out.splitlines() == [toy.line(toy.generated(p, n)) for p in prompts]
+
+
 def test_no_tokens_asked_for(folder: Path) -> None:
     ran = run(folder, "--tokens", "1,2,3", "-n", 0, "--json")
     assert (ran.out, ran.report["steps"], ran.report["tokens"]) == ("\n", 1, [[]])
