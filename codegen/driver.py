@@ -12,7 +12,7 @@ MODEL = (
     *("model_flags", "utf8", "gguf", "gguf_open", "vocabulary", "load"),
     *("steps", "session", "output", "report", "model_main"),
 )
-OP_PROGRAM = (*COMMON, "op_flags", "op_values", "op_main")
+OP_PROGRAM = (*COMMON, "op_flags", "blocks", "op_values", "op_main")
 
 
 def driver_text(is_model: bool) -> str:

@@ -182,7 +182,7 @@ class _Store:
         self.inputs = tuple(inputs)
         for number, p in enumerate(planned):
             for result, arg in enumerate(a for a in p.launch.args if a.writes):
-                if arg.kind == "value":
+                if arg.kind == "value" and p.node is not None:  # a repack makes tiles, no value
                     self.makers[arg.value] = (number, result)
         self.tiles = {
             p.launch.args[0].value: (number, 0)

@@ -11,7 +11,7 @@ from codegen.plan import Plan, root, short_name
 from compiler.formats import FORMATS
 from compiler.graph import Node, Value
 from compiler.program import Input
-from compiler.types import GROUP, ROWS, Type, size
+from compiler.types import BLOCKS, GROUP, ROWS, Type, size
 
 DTYPE_FORMAT = {"f32": "f32", "f16": "f16", "bf16": "bf16"}
 
@@ -32,6 +32,7 @@ class Tables:
     buffers: tuple[Row, ...]
     values: tuple[Row, ...]
     inputs: tuple[Row, ...]
+    blocks: tuple[Row, ...]
     literals: tuple[Row, ...]
     results: tuple[Row, ...]
     kernels: tuple[Row, ...]
@@ -46,6 +47,7 @@ def of(plan: Plan) -> Tables:
         tuple(_buffer(plan, i) for i in range(len(plan.buffers))),
         tuple(_values(plan)),
         inputs,
+        _blocks(plan),
         literals,
         tuple(Row(n, (_value(plan, n, v, -1),)) for n, v in plan.graph.results),
         tuple(Row(k, (_string(k), str(sum(p.kernel == k for p in plan.launches)))) for k in plan.kernels),
@@ -54,9 +56,10 @@ def of(plan: Plan) -> Tables:
 
 
 def _string(text: str) -> str:
-    """A C string literal; names are held to letters that need no escape, others become hex."""
-    out = "".join(c if c.isalnum() and c.isascii() or c in "._-/ %[],{}'" else None or f"\\x{ord(c):02x}\"\"" for c in text)
-    return f'"{out}"'
+    """A C string literal; whatever could end or change it is an octal escape of its UTF-8 bytes."""
+    plain = set(b"._-/ %[],{}'")
+    letters = (chr(b) if chr(b).isalnum() and b < 128 or b in plain else f"\\{b:03o}" for b in text.encode())
+    return f'"{"".join(letters)}"'
 
 
 def family_name(plan: Plan, index: int) -> str:
@@ -199,6 +202,17 @@ def _inputs(plan: Plan) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
     return tuple(rows), tuple(literals)
 
 
+def _blocks(plan: Plan) -> tuple[Row, ...]:
+    """The block formats of the inputs, which the driver encodes."""
+    used = dict.fromkeys(i.type.dtype for i in plan.program.inputs if i.type.dtype in BLOCKS)
+    rows: list[Row] = []
+    for f in map(FORMATS.__getitem__, used):
+        parts = (f.size, f.bits, f.scale, f.offset, f.levels, f.zero)
+        fields = (_string(f.name), *(str(-1 if p is None else p) for p in parts))
+        rows.append(Row(f.name, fields))
+    return tuple(rows)
+
+
 def _fill(declared: Input, literals: list[Row], taken: set[str]) -> tuple[str, str, str]:
     if declared.value is None:
         return "0", "0.0", "nullptr"
@@ -227,6 +241,7 @@ def _scalars(plan: Plan) -> Mapping[str, str]:
     rows = [i.type.shape[0] for i in plan.program.inputs if i.type.dtype == "rows"]
     most = plan.options.max_rows if plan.program.is_model else next(iter(rows), 1)
     return {
+        "program": _string(plan.program.name),
         "rows": str(most),
         "wanted": str(max_wanted(plan) if plan.program.is_model else most),
         "seqs": str(plan.options.max_seqs if plan.program.is_model else most),

@@ -29,6 +29,11 @@ struct Input {
     double scalar;
     const double* literals;
 };
+struct Blocks {
+    const char* dtype;
+    int bytes, bits, scale, offset, levels, zero;
+};
+inline constexpr Blocks BLOCKS[] = {{}};
 struct KernelInfo {
     const char* name;
     int launches;

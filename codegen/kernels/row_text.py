@@ -128,7 +128,7 @@ def _loads_once(steps: Sequence[Step], rows: Rows) -> list[str]:
     used = [n for s in steps if not isinstance(s, Quantize) for n in s.operands]
     names = [n for n in dict.fromkeys(used) if n in rows.params and n not in rows.column]
     return [
-        f"const {ctype(rows.params[n])} {n}_row = {n}[{index(rows.params[n].shape, rows.shape)}];"
+        f"const {ctype(rows.params[n])} {n}_row = {n}[{index(rows.params[n].shape, rows.shape, once=True)}];"
         for n in names
     ]
 
@@ -175,18 +175,21 @@ def _single(item: Once | Quantize, rows: Rows) -> list[str]:
     out = [f"const {item.ctype} {item.out} = {item.text.format(*spelled)};"]
     if item.out in rows.results:
         shape = rows.results[item.out].shape
-        where = "row" if item.out in rows.dropped else index(shape, rows.shape)
+        where = "row" if item.out in rows.dropped else index(shape, rows.shape, once=True)
         first = "threadIdx.x == 0" if rows.whole else "threadIdx.x == 0 && blockIdx.y == 0"
         out.append(f"if ({first}) {item.out}_out[{where}] = {item.out};")
     return out
 
 
-def index(shape: tuple[Dim, ...], rows: tuple[Dim, ...]) -> str:
-    """The element of a value of `shape` at `row` and column `d` of `rows`, missing and 1 axes standing still."""
+def index(shape: tuple[Dim, ...], rows: tuple[Dim, ...], once: bool = False) -> str:
+    """The element of a value of `shape` at `row` and column `d` of `rows`, missing and 1 axes standing still.
+
+    once: outside of loops over columns, where there is no `d`; the value has one element a row.
+    """
     lead, full = shape[:-1], rows[:-1]
     width = shape[-1] if shape else 1
-    column = "d" if width != 1 or rows[-1:] == (1,) else ""
-    if shape == rows:
+    column = "d" if not once and (width != 1 or rows[-1:] == (1,)) else ""
+    if shape == rows and not once:
         return "at + d"
     padded = (1,) * (len(full) - len(lead)) + lead
     if all(dim == 1 for dim in padded):

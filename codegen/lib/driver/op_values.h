@@ -8,27 +8,6 @@ size_t elements(const Value& v) {
 std::vector<int64_t> shape_of(const Value& v) {
     return std::vector<int64_t>(v.shape, v.shape + v.rank);
 }
-// A number rounded once to a float of `fraction` bits whose lowest normal exponent is `lowest`.
-uint16_t narrow(double v, int fraction, int lowest) {
-    uint16_t sign = std::signbit(v) ? 0x8000 : 0,
-             infinite = uint16_t(0x7FFF >> fraction << fraction);
-    double size = std::fabs(v);
-    if (v != v) return uint16_t(sign | infinite | 1 << (fraction - 1));
-    int exponent = size > 0 && !std::isinf(size) ? std::max(std::ilogb(size), lowest) : lowest;
-    double whole =
-        std::isinf(size) ? HUGE_VAL : std::nearbyint(std::ldexp(size, fraction - exponent));
-    if (exponent > -lowest + 1 ||
-        std::ldexp(whole, exponent - fraction) >= std::ldexp(1.0, 2 - lowest))
-        return sign | infinite;
-    return uint16_t(sign | (((exponent - lowest) << fraction) + int(whole)));
-}
-double widen(uint16_t bits, int fraction, int lowest) {
-    int exponent = (bits & 0x7FFF) >> fraction, rest = bits & ((1 << fraction) - 1);
-    double size = exponent ? std::ldexp(rest + (1 << fraction), exponent - 1 + lowest - fraction)
-                           : std::ldexp(rest, lowest - fraction);
-    if (exponent == 0x7FFF >> fraction) size = rest ? NAN : HUGE_VAL;
-    return bits & 0x8000 ? -size : size;
-}
 template <class T>
 void put_bytes(std::vector<uint8_t>& out, size_t i, T value) {
     memcpy(&out[i * sizeof value], &value, sizeof value);
@@ -40,23 +19,30 @@ void put_number(std::vector<uint8_t>& out, size_t i, const char* dtype, double v
     if (!strcmp(dtype, "i32")) put_bytes(out, i, int32_t(v));
     if (!strcmp(dtype, "i64")) put_bytes(out, i, int64_t(v));
 }
-// Literals, one scalar for all, or the default pattern.
-std::vector<uint8_t> declared_input(const Input& input) {
+// Literals, one scalar for all, or the default pattern, as elements of `dtype`.
+std::vector<uint8_t> declared_numbers(const Input& input, const char* dtype) {
     const Value& v = input.value;
-    std::vector<uint8_t> out(elements(v) * element_of(v.dtype).stored);
-    double step = v.dtype[0] == 'i' ? 1 : 0.5;
+    std::vector<uint8_t> out(elements(v) * element_of(dtype).stored);
+    double step = dtype[0] == 'i' ? 1 : 0.5;
     for (size_t i = 0; i < elements(v); i++) {
         double pattern = (double(i % 7) - 3) * step;
         double number = input.fill == 2   ? input.literals[i]
                         : input.fill == 1 ? input.scalar
                                           : pattern;
-        put_number(out, i, v.dtype, number);
+        put_number(out, i, dtype, number);
     }
     return out;
 }
+std::vector<uint8_t> declared_input(const Input& input) {
+    const Blocks* format = blocks_of(input.value.dtype);
+    return format ? encoded(*format, declared_numbers(input, "f32"))
+                  : declared_numbers(input, input.value.dtype);
+}
 std::vector<uint8_t> input_from_file(const Value& v, const std::string& path) {
     Npy array = read_npy(path);
-    check_npy(array, element_of(v.dtype), shape_of(v));
+    const Blocks* format = blocks_of(v.dtype);
+    check_npy(array, element_of(format ? "f32" : v.dtype), shape_of(v));
+    if (format) return encoded(*format, array.data);
     if (strcmp(v.dtype, "bf16")) return array.data;
     std::vector<uint8_t> out(array.data.size() / 2);
     for (size_t i = 0; i < out.size(); i += 2) {
