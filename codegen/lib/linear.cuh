@@ -12,76 +12,77 @@ struct LinearPartials {
   float part[ROWS][L::OUTPUTS][L::SEGMENTS + 1];
 };
 
-// The int8 dot of a segment with quantized activations: blocks in order, then the offsets in order.
-template <class F, int K>
-__device__ inline float segment_dot(const Segment<F>& w, int segment, Q8 x, int row) {
+// Exact integer dot of 32 levels with 32 words.
+__device__ inline int block_dot(int4 low, int4 high, const int8_t* words) {
+  const int4* x = (const int4*)words;
+  return dot16(high, x[1], dot16(low, x[0], 0));
+}
+
+// Dots of a segment with rows first.. of quantized activations: the blocks in order, then the offsets in order.
+template <class F, int K, int ROWS, class X>
+__device__ inline void segment_dots(const Segment<F>& w, int segment, X x, int first, int rows, float (&p)[ROWS]) {
   constexpr int BLOCKS = K / 32;
-  float p = -0.0f, scale[4];
   UNROLL
   for (int b = 0; b < 4; b++) {
     const int block = segment * 4 + b;
     if (block >= BLOCKS) continue;
-    const int4* words = (const int4*)(x.words + size_t(row) * K + block * 32);
-    const int4 low = words[0], high = words[1];
-    int dot = dp4a(level_word(w, b, 0), low.x, 0);
-    dot = dp4a(level_word(w, b, 1), low.y, dot);
-    dot = dp4a(level_word(w, b, 2), low.z, dot);
-    dot = dp4a(level_word(w, b, 3), low.w, dot);
-    dot = dp4a(level_word(w, b, 4), high.x, dot);
-    dot = dp4a(level_word(w, b, 5), high.y, dot);
-    dot = dp4a(level_word(w, b, 6), high.z, dot);
-    dot = dp4a(level_word(w, b, 7), high.w, dot);
-    scale[b] = half_to_float(w.d[b]) * x.scales[size_t(row) * BLOCKS + block];
-    p = b == 0 ? scale[b] * float(dot) : fmaf(scale[b], float(dot), p);
+    const int4 low = levels(w, b, 0), high = levels(w, b, 1);
+    UNROLL
+    for (int r = 0; r < ROWS; r++) {
+      if (first + r >= rows) continue;
+      const size_t at = size_t(first + r) * BLOCKS + block;
+      const float scale = block_scale(x, w.d[b] * x.scales[at]);
+      const float dot = float(scaled_dot(x, low, high, at * 32));
+      p[r] = b == 0 ? scale * dot : fmaf(scale, dot, p[r]);
+    }
   }
   if constexpr (F::OFFSET >= 0) {
     UNROLL
     for (int b = 0; b < 4; b++) {
-      if (segment * 4 + b < BLOCKS) p = fmaf(half_to_float(w.m[b]), x.sums[size_t(row) * BLOCKS + segment * 4 + b], p);
+      if (segment * 4 + b >= BLOCKS) continue;
+      UNROLL
+      for (int r = 0; r < ROWS; r++) {
+        if (first + r < rows) p[r] = fmaf(w.m[b], x.sums[size_t(first + r) * BLOCKS + segment * 4 + b], p[r]);
+      }
     }
   }
-  return p;
 }
 
-// The same with two words a value: 128 * high + low as one integer, rounded once.
-template <class F, int K>
-__device__ inline float segment_dot(const Segment<F>& w, int segment, Q8x2 x, int row) {
-  constexpr int BLOCKS = K / 32;
-  float p = -0.0f;
+// A block's dot as an integer, and the scale that goes with it: one word a value.
+__device__ inline int scaled_dot(Q8 x, int4 low, int4 high, size_t at) { return block_dot(low, high, x.words + at); }
+
+__device__ inline float block_scale(Q8, float scale) { return scale; }
+
+// Two words a value: 128 * high + low as one integer, which is rounded once; the scale is a 128th.
+__device__ inline int scaled_dot(Q8x2 x, int4 low, int4 high, size_t at) {
+  return 128 * block_dot(low, high, x.words + at) + block_dot(low, high, x.low + at);
+}
+
+__device__ inline float block_scale(Q8x2, float scale) { return scale * 0.0078125f; }
+
+// Dots of a segment with rows of f32 activations: one chain, a fused multiply-add a weight.
+template <class F, int K, int ROWS>
+__device__ inline void segment_dots(const Segment<F>& w, int segment, const float* x, int first, int rows, float (&p)[ROWS]) {
   UNROLL
   for (int b = 0; b < 4; b++) {
-    const int block = segment * 4 + b;
-    if (block >= BLOCKS) continue;
-    const int* high = (const int*)(x.words + size_t(row) * K + block * 32);
-    const int* low = (const int*)(x.low + size_t(row) * K + block * 32);
-    int first = 0, second = 0;
+    const int k = segment * 128 + b * 32;
+    if (k >= K) continue;
+    float weight[32];
+    block_values(w, b, weight);
     UNROLL
-    for (int i = 0; i < 8; i++) {
-      const int level = level_word(w, b, i);
-      first = dp4a(level, high[i], first);
-      second = dp4a(level, low[i], second);
-    }
-    const float scale = (half_to_float(w.d[b]) * x.scales[size_t(row) * BLOCKS + block]) * 0.0078125f;
-    const float dot = float(128 * first + second);
-    p = b == 0 ? scale * dot : fmaf(scale, dot, p);
-  }
-  if constexpr (F::OFFSET >= 0) {
-    UNROLL
-    for (int b = 0; b < 4; b++) {
-      if (segment * 4 + b < BLOCKS) p = fmaf(half_to_float(w.m[b]), x.sums[size_t(row) * BLOCKS + segment * 4 + b], p);
+    for (int r = 0; r < ROWS; r++) {
+      if (first + r < rows) p[r] = chain<K>(weight, x + size_t(first + r) * K, k, b == 0, p[r]);
     }
   }
-  return p;
 }
 
-// The f32 dot of a segment: one chain, a fused multiply-add a weight.
-template <class F, int K>
-__device__ inline float segment_dot(const Segment<F>& w, int segment, const float* x, int row) {
-  const float* value = x + size_t(row) * K + segment * 128;
-  float p = weight_value(w, 0) * value[0];
+// Goes on with a chain of fused multiply-adds over the 32 weights from input k; the first product begins it.
+template <int K>
+__device__ inline float chain(const float (&weight)[32], const float* x, int k, bool begins, float p) {
+  p = begins ? weight[0] * x[k] : fmaf(weight[0], x[k], p);
   UNROLL
-  for (int k = 1; k < 128; k++) {
-    if (segment * 128 + k < K) p = fmaf(weight_value(w, k), value[k], p);
+  for (int i = 1; i < 32; i++) {
+    if (K % 32 == 0 || k + i < K) p = fmaf(weight[i], x[k + i], p);
   }
   return p;
 }
@@ -96,8 +97,11 @@ __device__ inline void linear_block(int block, const uint8_t* weight, X x, int f
     const int segment = group * 4 + lane / 8, output = tile / L::GROUPS * 8 + lane % 8;
     if (row_tile * 8 >= N || segment >= L::SEGMENTS) continue;
     const Segment<F> w = load_segment<F>(weight + tile_at<F, K>(row_tile, group), lane);
+    float p[ROWS] = {};
+    segment_dots<F, K, ROWS>(w, segment, x, first, rows, p);
+    UNROLL
     for (int r = 0; r < ROWS; r++) {
-      if (first + r < rows) s.part[r][output][segment] = segment_dot<F, K>(w, segment, x, first + r);
+      if (first + r < rows) s.part[r][output][segment] = p[r];
     }
   }
   __syncthreads();

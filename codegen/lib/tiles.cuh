@@ -7,11 +7,11 @@ struct Tile {
   static constexpr int BYTES = PIECES * 512 + 32 * SCALE_BYTES;
 };
 
-// What one lane holds of a tile.
+// What one lane holds of a tile: a row's segment, 4 blocks of 32 weights with their scales d and offsets m.
 template <class F>
 struct Segment {
   int4 piece[Tile<F>::PIECES];
-  uint16_t d[F::SCALE < 0 ? 1 : 4], m[F::OFFSET < 0 ? 1 : 4];
+  float d[F::SCALE < 0 ? 1 : 4], m[F::OFFSET < 0 ? 1 : 4];
 };
 
 // Loads this lane's segment of the tile at `tile`.
@@ -23,41 +23,59 @@ __device__ inline Segment<F> load_segment(const uint8_t* tile, int lane) {
   if constexpr (F::SCALE >= 0) {
     const uint16_t* scales = (const uint16_t*)(tile + Tile<F>::PIECES * 512 + lane * Tile<F>::SCALE_BYTES);
     UNROLL
-    for (int b = 0; b < 4; b++) s.d[b] = scales[b];
+    for (int b = 0; b < 4; b++) s.d[b] = half_to_float(scales[b]);
     if constexpr (F::OFFSET >= 0) {
       UNROLL
-      for (int b = 0; b < 4; b++) s.m[b] = scales[4 + b];
+      for (int b = 0; b < 4; b++) s.m[b] = half_to_float(scales[4 + b]);
     }
   }
   return s;
 }
 
-// The four levels of byte-packed word `w` (0..7) of block `b` (0..3), as signed bytes.
+// Four nibbles as signed levels, a byte each: `zero` is taken off every byte without a borrow between them.
+template <int ZERO>
+__device__ inline int nibble_levels(unsigned nibbles) {
+  return int((((nibbles & 0x0f0f0f0fu) | 0x80808080u) - ZERO * 0x01010101u) ^ 0x80808080u);
+}
+
+// Levels 16 * half .. 16 * half + 15 of block b, as signed bytes.
 template <class F>
-__device__ inline int level_word(const Segment<F>& s, int b, int w) {
+__device__ inline int4 levels(const Segment<F>& s, int b, int half) {
   if constexpr (F::BITS == 8) {
-    return ((const int*)&s.piece[2 * b + w / 4])[w % 4];
+    return s.piece[2 * b + half];
   } else {
-    const unsigned packed = unsigned(((const int*)&s.piece[b])[w % 4]);
-    const unsigned nibbles = (w < 4 ? packed : packed >> 4) & 0x0f0f0f0fu;
-    constexpr unsigned ZERO = F::ZERO * 0x01010101u;  // taken off each byte without a borrow between bytes
-    return int(((nibbles | 0x80808080u) - ZERO) ^ 0x80808080u);
+    const int4 v = s.piece[b];
+    const int shift = 4 * half;
+    return make_int4(nibble_levels<F::ZERO>(unsigned(v.x) >> shift), nibble_levels<F::ZERO>(unsigned(v.y) >> shift),
+                     nibble_levels<F::ZERO>(unsigned(v.z) >> shift), nibble_levels<F::ZERO>(unsigned(v.w) >> shift));
   }
 }
 
-// The value of weight k (0..127) of a segment, in f32.
+// The 32 weights of block b in f32, as the format's meaning has them.
 template <class F>
-__device__ inline float weight_value(const Segment<F>& s, int k) {
+__device__ inline void block_values(const Segment<F>& s, int b, float (&value)[32]) {
   if constexpr (F::SCALE >= 0) {
-    const int level = int8_t(unsigned(level_word(s, k / 32, k % 32 / 4)) >> (k % 4 * 8));
-    const float value = half_to_float(s.d[k / 32]) * float(level);
-    if constexpr (F::OFFSET >= 0) return value + half_to_float(s.m[k / 32]);
-    return value;
-  } else if constexpr (F::BITS == 32) {
-    return float_of(unsigned(((const int*)&s.piece[k / 4])[k % 4]));
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+      const int4 packed = levels(s, b, half);
+      UNROLL
+      for (int i = 0; i < 16; i++) {
+        const int word = i < 4 ? packed.x : i < 8 ? packed.y : i < 12 ? packed.z : packed.w;
+        const float v = s.d[b] * float(int8_t(unsigned(word) >> (i % 4 * 8)));
+        if constexpr (F::OFFSET >= 0) value[16 * half + i] = v + s.m[b];
+        else value[16 * half + i] = v;
+      }
+    }
   } else {
-    const unsigned pair = unsigned(((const int*)&s.piece[k / 8])[k % 8 / 2]);
-    return element_to_float<F>(uint16_t(k % 2 ? pair >> 16 : pair));
+    constexpr int EACH = 128 / F::BITS, PER_WORD = 32 / F::BITS;  // weights a piece, a word
+    UNROLL
+    for (int i = 0; i < 32; i++) {
+      const int4 piece = s.piece[(32 * b + i) / EACH];
+      const int w = i % EACH / PER_WORD;
+      const unsigned word = unsigned(w == 0 ? piece.x : w == 1 ? piece.y : w == 2 ? piece.z : piece.w);
+      if constexpr (F::BITS == 32) value[i] = float_of(word);
+      else value[i] = element_to_float<F>(uint16_t(word >> (i % 2 * 16)));
+    }
   }
 }
 
