@@ -23,8 +23,8 @@ class Difference:
 
     name: str
     index: tuple[int, ...]
-    expected: float | int
-    given: float | int
+    expected: np.generic
+    given: np.generic
     ulps: int  # NAN where one is NaN
     count: int
     size: int
@@ -33,7 +33,7 @@ class Difference:
         at = f"[{', '.join(map(str, self.index))}]" if self.index else ""
         far = "one is NaN" if self.ulps == NAN else f"{self.ulps} ulps apart"
         many = f"{self.count} of {self.size} values differ"
-        return f"{self.name}{at}: {self.expected!r} expected, {self.given!r} given, {far}; {many}"
+        return f"{self.name}{at}: {self.expected!s} expected, {self.given!s} given, {far}; {many}"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def difference(name: str, expected: Array, given: Array) -> Difference | None:
     index = tuple(int(i) for i in np.unravel_index(flat, wrong.shape))
     a, b = expected.reshape(-1)[flat], given.reshape(-1)[flat]
     return Difference(
-        name, index, a.item(), b.item(), ulps(a, b), int(wrong.sum()), expected.size
+        name, index, a, b, ulps(a, b), int(wrong.sum()), expected.size
     )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def ulps(a: np.generic, b: np.generic) -> int:
 
 
 def _bits(a: Array) -> Array:
-    return np.ascontiguousarray(a).view(f"i{a.dtype.itemsize}")
+    return np.ascontiguousarray(a).view(f"i{a.dtype.itemsize}").reshape(a.shape)
 
 
 def _place(a: np.generic) -> int:

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     binary, name = built(args, dump=args.dump, sanitize=args.sanitize)
     path = args.out or name
     job.write_whole(path, binary.read_bytes(), executable=True)
-    show.remark(f"{path}: {show.mib(binary.stat().st_size)}; its .cu: {binary.parent}/program.cu")
+    show.remark(f"{path}: {show.size(binary.stat().st_size)}; its .cu: {binary.parent}/program.cu")
     return 0
 
 

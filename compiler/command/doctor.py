@@ -54,7 +54,7 @@ def caches() -> list[tuple[str, str]]:
     try:
         folder = cache.root()
         used = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
-        rows = [("builds", f"{show.mib(used)} in {folder}")]
+        rows = [("builds", f"{show.size(used)} in {folder}")]
     except UserError as error:
         rows = [("builds", str(error))]
     models = [(n, fetch.cached(n)) for n in fetch.MODELS]

@@ -10,7 +10,7 @@ from difflib import unified_diff
 import passes
 from codegen.plan import Plan, Planned
 from compiler import ops, pipeline
-from compiler.command.show import mib, table
+from compiler.command.show import size, table
 from compiler.graph import Function, Graph, Node, Value
 from compiler.pipeline import Compiled, Stage
 from compiler.types import Type, nbytes
@@ -107,7 +107,10 @@ def _is_of(mangled: str, name: str) -> bool:
 
 
 def _moved(p: Planned, rows: int) -> int:
-    """Bytes of the launch's arguments, each read or written once; caches are left out."""
+    """Bytes read and written: what an op's record says, of a fused kernel its arguments once."""
+    if p.node is not None and p.node.op != "call":
+        ins, outs = ([_sized(t, rows) for t in types] for types in _types(p.node))
+        return ops.get(p.node.op).bytes(ins, outs)
     values = {arg.value for arg in p.launch.args if arg.kind in ("value", "weight")}
     return sum(nbytes(v.type, rows, 1) for v in values)
 
@@ -116,11 +119,13 @@ def _flops(node: Node, rows: int) -> int:
     members = node.function.body if node.op == "call" else (node,)
     total = 0
     for n in members:
-        types = (
-            [_sized(t, rows) for t in part] for part in ([v.type for v in n.operands], n.types)
-        )
-        total += ops.get(n.op).flops(*types)
+        ins, outs = ([_sized(t, rows) for t in types] for types in _types(n))
+        total += ops.get(n.op).flops(ins, outs)
     return total
+
+
+def _types(n: Node) -> tuple[list[Type], tuple[Type, ...]]:
+    return [v.type for v in n.operands], n.types
 
 
 def _sized(type_: Type, rows: int) -> Type:
@@ -131,9 +136,9 @@ def _sized(type_: Type, rows: int) -> Type:
 def memory(made: Compiled) -> str:
     """The three allocations, and each part of them."""
     plan = made.plan
-    rows = [("weights", mib(plan.weight_bytes), f"{len(plan.families)} families")]
-    rows += [("buffers", mib(plan.buffer_bytes), f"at most {made.options.max_rows} rows a step")]
-    rows += [("caches", f"{plan.cache_bytes} bytes", "a position of a sequence")]
+    rows = [("weights", size(plan.weight_bytes), f"{len(plan.families)} families")]
+    rows += [("buffers", size(plan.buffer_bytes), f"at most {made.options.max_rows} rows a step")]
+    rows += [("caches", size(plan.cache_bytes), "a position of a sequence")]
     parts = [
         (f"  {b.name}", b.offset, b.nbytes, ", ".join(dict.fromkeys(_names(plan, b.values))))
         for b in sorted(plan.buffers, key=lambda b: b.offset)

@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.name is None:
         rows = [
-            (name, show.mib(model.size), fetch.cached(name) or "not fetched", model.requirement)
+            (name, show.size(model.size), fetch.cached(name) or "not fetched", model.requirement)
             for name, model in fetch.MODELS.items()
         ]
         print(show.table(rows))

@@ -29,7 +29,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--traceback", action="store_true", help="show where a bug of ours is")
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
-        return self.parse_args(words)
+        return self.parse_intermixed_args(words)
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; see {self.prog} --help")

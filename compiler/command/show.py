@@ -62,8 +62,12 @@ def remark(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def mib(count: int) -> str:
-    return f"{count / (1 << 20):.1f} MiB"
+def size(count: int) -> str:
+    """Bytes as a person reads them."""
+    for unit, scale in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= scale:
+            return f"{count / scale:.1f} {unit}"
+    return f"{count} bytes"
 
 
 @contextmanager
