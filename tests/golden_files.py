@@ -18,12 +18,13 @@ def difference(path: Path, text: str) -> str:
     return "\n".join(lines) if have != text else ""
 
 
-def hold(path: Path, text: str, bless: bool) -> None:
-    """Fail with the diff unless the file holds `text`; with `bless` write it and print the diff."""
+def hold(path: Path, text: str, renewed: Callable[[str], None] | None = None) -> None:
+    """Fail with the diff unless the file holds `text`; with `renewed` write it and hand that on."""
     diff = difference(path, text)
-    if diff and bless:
-        print(diff)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    elif diff:
+    if not diff:
+        return
+    if renewed is None:
         raise AssertionError(f"{diff}\n(renew it with --bless -k {path.stem} if that is right)")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    renewed(diff)

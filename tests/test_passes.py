@@ -29,6 +29,7 @@ MARK = "# =>\n"
 
 def program(text: str) -> tuple[Graph, Options]:
     """The graph and the options of a file's first part."""
+    text = text.partition(MARK)[0]
     lines = [line for line in text.splitlines() if line.startswith("# options: ")]
     given = dict(word.split("=") for line in lines for word in line.split()[2:])
     return verify(elaborate(text).graph), Options(**given)
