@@ -7,6 +7,9 @@ A file tests/passes/<pass>/<topic>.model is an op program, `# options: numerics=
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,7 +22,7 @@ from compiler.target import HOST, Options, Target
 from compiler.verify import functions, verify
 from frontend.elaborate import elaborate
 from passes.saving import Saving, saving
-from tests.golden_files import Golden
+from tests.golden_files import Golden, hold
 
 FOLDER = Path(__file__).parent / "passes"
 FILES = sorted(FOLDER.glob("*/*.model"))
@@ -132,3 +135,25 @@ def test_saving_counts_launches_and_bytes() -> None:
     values = 4 * 64 * 4
     assert saving(fn) == Saving(launches=2, bytes=4 * values)
     assert str(saving(fn)) == f"saves 2 launches and {4 * values} bytes a row"
+
+
+def test_a_golden_file_that_differs_fails_with_the_diff_until_it_is_renewed(tmp_path: Path) -> None:
+    path, shown = tmp_path / "topic.model", list[str]()
+    with pytest.raises(AssertionError, match=r"\+b\n\(renew it with --bless -k topic"):
+        hold(path, "a\nb\n")
+    hold(path, "a\nb\n", shown.append)
+    hold(path, "a\nb\n")
+    assert len(shown) == 1 and shown[0].endswith("+a\n+b")
+
+
+@pytest.mark.parametrize(
+    ("args", "ci", "says"),
+    [([], "", "--bless needs -k"), (["-k", "x"], "1", "--bless is for people")],
+)
+def test_bless_is_refused(args: list[str], ci: str, says: str) -> None:
+    command = [sys.executable, "-m", "pytest", "--bless", "--collect-only", __file__, *args]
+    done = subprocess.run(
+        command, env={**os.environ, "CI": ci}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert says in done.stderr
