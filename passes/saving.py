@@ -18,7 +18,8 @@ class Saving:
     bytes: int
 
     def __str__(self) -> str:
-        return f"saves {self.launches} launches and {self.bytes} bytes a row"
+        launches = f"{self.launches} launch{'es' if self.launches != 1 else ''}"
+        return f"saves {launches} and {self.bytes} bytes a row"
 
 
 def saving(fn: Function) -> Saving:
