@@ -1,4 +1,4 @@
-"""What a user is told when something is wrong: exit codes, spans, diagnostics and their one printer."""
+"""What a user is told when something is wrong: exit codes, spans, diagnostics, their printer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One error: what is needed and what was given, where, and notes that say where operands came from."""
+    """One error: what is needed and what was given, where; notes say where operands came from."""
 
     span: Span
     message: str
@@ -51,9 +51,9 @@ class Diagnostic:
 class ProgramError(UserError):
     """All errors of a program at once; `str` is the text that people read."""
 
-    def __init__(self, diagnostics: Sequence[Diagnostic], source: str) -> None:
+    def __init__(self, diagnostics: Sequence[Diagnostic], source: str, code: int = USAGE) -> None:
         self.diagnostics = tuple(sorted(diagnostics, key=lambda d: d.span))
-        super().__init__("\n".join(render(d, source) for d in self.diagnostics), USAGE)
+        super().__init__("\n".join(render(d, source) for d in self.diagnostics), code)
 
 
 def render(diagnostic: Diagnostic, source: str) -> str:

@@ -143,7 +143,7 @@ def _elaborate(file: str, source: str, metadata: Metadata | None) -> Program:
             for d in error.diagnostics
         }
         found = [replace(d, span=where[d]) for d in error.diagnostics]
-        raise ProgramError(found, source) from None
+        raise ProgramError(found, source, error.code) from None
 
 
 def metadata_of(checkpoint: Checkpoint) -> Metadata:

@@ -65,9 +65,8 @@ class Expressions(ABC):
         if not self.found:
             return
         blame_checkpoint = all(code == CHECKPOINT for _, code in self.found.values())
-        error = ProgramError([d for d, _ in self.found.values()], source)
-        error.code = CHECKPOINT if blame_checkpoint else USAGE
-        raise error
+        code = CHECKPOINT if blame_checkpoint else USAGE
+        raise ProgramError([d for d, _ in self.found.values()], source, code)
 
     # values
 
