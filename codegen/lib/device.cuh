@@ -14,7 +14,7 @@ template <class T> __device__ __forceinline__ T& shared() {
 #ifdef __CUDACC__
 #define UNROLL _Pragma("unroll")
 #else
-#define UNROLL _Pragma("GCC unroll 4")
+#define UNROLL _Pragma("GCC unroll 8")
 #endif
 
 // 16 bytes of global memory that nobody writes meanwhile and nobody reads again soon: weights.
