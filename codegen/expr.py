@@ -115,5 +115,9 @@ def grid_count(shape: tuple[Dim, ...]) -> str:
     return row_count(shape).replace("step->", "")
 
 
+def is_dynamic_shape(shape: tuple[Dim, ...]) -> bool:
+    return any(dim in DYNAMIC for dim in shape)
+
+
 def is_dynamic(*values: Value) -> bool:
-    return any(dim in DYNAMIC for v in values for dim in v.type.shape)
+    return any(is_dynamic_shape(v.type.shape) for v in values)

@@ -114,7 +114,9 @@ class CacheFamily:
     offset: int  # bytes a position of all caches before this family
 
 
-def cache_families(leaves: Iterable[Value]) -> tuple[tuple[CacheFamily, ...], dict[Value, Member], int]:
+def cache_families(
+    leaves: Iterable[Value],
+) -> tuple[tuple[CacheFamily, ...], dict[Value, Member], int]:
     """Families of cache leaves, where each is, and the bytes that a position needs in all of them."""
     groups: dict[tuple[str, Type], list[tuple[int | None, Value]]] = {}
     for leaf in dict.fromkeys(leaves):

@@ -13,7 +13,9 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "lib"
 _DEFINES = (
-    re.compile(r"^\s*(?:template\s*<[^{;]*?>\s*)?(?:struct|enum class|enum)\s+(\w+)\b(?=[^;(]*\{)", re.M),
+    re.compile(
+        r"^\s*(?:template\s*<[^{;]*?>\s*)?(?:struct|enum class|enum)\s+(\w+)\b(?=[^;(]*\{)", re.M
+    ),
     re.compile(r"^#\s*define\s+(\w+)", re.M),
     re.compile(r"^[^\s/#}][^\n(=]*?\b(\w+)\s*=[^=]", re.M),
     re.compile(r"^(?:template[^\n]*?>\s+)?[^\s/#}{(;=][^\n(;={]*?\b(\w+)\([^\n]*$", re.M),

@@ -63,7 +63,9 @@ def lifetimes(
                 continue
             slot = slot_of(ref.a, ref.b, rolled, join)
             touch(slot, canonical(launch, rolled), canonical(ref.a, rolled))
-            apart = here is not None and (ref.a not in here or here.iteration(ref.a) != here.iteration(launch))
+            apart = here is not None and (
+                ref.a not in here or here.iteration(ref.a) != here.iteration(launch)
+            )
             if apart and not ref.writes and here is not None:
                 touch(slot, here.start, here.start + here.period - 1)
             source = next((loop for loop in rolled if ref.a in loop), None)

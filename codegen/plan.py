@@ -112,7 +112,9 @@ def _launches(graph: Graph, context: Context) -> list[tuple[Launch, Node | None]
         except Refusal as refusal:
             origins = sorted(graph.note(node).origins, key=lambda o: o[-1].span)
             span = origins[0][-1].span if origins else Span("graph", 0, 0, 0)
-            refused.append(Diagnostic(span, f"{context.target.name} cannot compute this: {refusal}"))
+            refused.append(
+                Diagnostic(span, f"{context.target.name} cannot compute this: {refusal}")
+            )
     if refused:
         raise ProgramError(refused, graph.sources[0][1] if graph.sources else "")
     return out

@@ -14,7 +14,7 @@ from codegen.expr import STRUCTS, literal
 from codegen.kernel import Arg, Kernel, Launch
 from codegen.plan import Plan, Planned, root
 from compiler.formats import FORMATS
-from codegen.ir_text import ir_lines
+from compiler.text import ir_lines
 
 
 @cache
@@ -104,7 +104,7 @@ def _kernel(plan: Plan, name: str, kernel: Kernel) -> KernelText:
         name=name, kernel=kernel, params=params, template_line=line, **dict(kernel.fields)
     )
     nodes = [p.node for p in plan.launches if p.kernel == name and p.node is not None]
-    ir = tuple(ir_lines(nodes[0], plan.names)) if nodes else ()
+    ir = tuple(ir_lines(nodes[0], dict(plan.names))) if nodes else ()
     return KernelText(name, tables.program_lines(plan, nodes), ir, text.strip("\n"))
 
 
@@ -151,7 +151,9 @@ def _arg(plan: Plan, arg: Arg, later: Arg | None, p: Planned) -> str:
         where = plan.caches[leaf]
         step = plan.caches[plan.cache_leaf(later.value)].index - where.index if later else 0
         kind = "float" if value.type.dtype == "cache_f32" else "uint16_t"
-        return f"cache<{kind}>(d, {tables.cache_name(plan, where.family)}{_index(where.index, step)})"
+        return (
+            f"cache<{kind}>(d, {tables.cache_name(plan, where.family)}{_index(where.index, step)})"
+        )
     if arg.kind == "rows":
         return "d.step"
     if value.node.op == "const":

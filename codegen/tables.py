@@ -50,7 +50,10 @@ def of(plan: Plan) -> Tables:
         _blocks(plan),
         literals,
         tuple(Row(n, (_value(plan, n, v, -1),)) for n, v in plan.graph.results),
-        tuple(Row(k, (_string(k), str(sum(p.kernel == k for p in plan.launches)))) for k in plan.kernels),
+        tuple(
+            Row(k, (_string(k), str(sum(p.kernel == k for p in plan.launches))))
+            for k in plan.kernels
+        ),
         _scalars(plan),
     )
 
@@ -58,7 +61,10 @@ def of(plan: Plan) -> Tables:
 def _string(text: str) -> str:
     """A C string literal; whatever could end or change it is an octal escape of its UTF-8 bytes."""
     plain = set(b"._-/ %[],{}'")
-    letters = (chr(b) if chr(b).isalnum() and b < 128 or b in plain else f"\\{b:03o}" for b in text.encode())
+    letters = (
+        chr(b) if chr(b).isalnum() and b < 128 or b in plain else f"\\{b:03o}"
+        for b in text.encode()
+    )
     return f'"{"".join(letters)}"'
 
 
@@ -69,7 +75,9 @@ def family_name(plan: Plan, index: int) -> str:
 
 def cache_name(plan: Plan, index: int) -> str:
     taken = {family_name(plan, i) for i in range(len(plan.families))}
-    labels = [f.name.replace("{}", "").replace(".", "_").strip("_").upper() for f in plan.cache_families]
+    labels = [
+        f.name.replace("{}", "").replace(".", "_").strip("_").upper() for f in plan.cache_families
+    ]
     return [identifier(f"{label.replace('__', '_')}_CACHE", taken) for label in labels][index]
 
 
@@ -86,7 +94,9 @@ def _weight(plan: Plan, index: int) -> Row:
 
 def _cache(plan: Plan, index: int) -> Row:
     f = plan.cache_families[index]
-    return Row(cache_name(plan, index), (str(f.offset), str(f.position_bytes)), f"{f.name} {f.type}")
+    return Row(
+        cache_name(plan, index), (str(f.offset), str(f.position_bytes)), f"{f.name} {f.type}"
+    )
 
 
 def _buffer(plan: Plan, index: int) -> Row:
@@ -130,7 +140,9 @@ def cast_pointer(plan: Plan, value: Value, name: str, raw: bool) -> str:
     return f"({buffer_type(value.type)}){name}"
 
 
-def _value(plan: Plan, name: str, v: Value, launch: int, first: int = 0, count: int = 1, period: int = 0) -> str:
+def _value(
+    plan: Plan, name: str, v: Value, launch: int, first: int = 0, count: int = 1, period: int = 0
+) -> str:
     dims = [{ROWS: "-1"}.get(d, "-2") if isinstance(d, str) else str(d) for d in v.type.shape]
     base = root(v)
     offset = plan.buffers[plan.buffer_of[base]].offset if base in plan.buffer_of else 0
@@ -235,7 +247,11 @@ def _flatten(value: object, out: list[int | float]) -> None:
 
 
 def _scalars(plan: Plan) -> Mapping[str, str]:
-    offset = {n: plan.buffers[plan.buffer_of[root(v)]].offset for n, v in plan.graph.results if root(v) in plan.buffer_of}
+    offset = {
+        n: plan.buffers[plan.buffer_of[root(v)]].offset
+        for n, v in plan.graph.results
+        if root(v) in plan.buffer_of
+    }
     results = dict(plan.graph.results)
     vocabulary = results["logits"].type.shape[-1] if plan.program.is_model else 0
     rows = [i.type.shape[0] for i in plan.program.inputs if i.type.dtype == "rows"]

@@ -71,9 +71,35 @@ def value_names(graph: Graph) -> dict[Value, str]:
     unique = Names(RESERVED).unique
     values = [n.result(i) for n in graph.nodes() for i in range(len(n.types))]
     named = {v: unique(legal(name)) for v in values if (name := graph.name(v)) is not None}
-    return {
-        v: named.get(v) or unique(_layer(graph.note(v.node)) + _after_op(v.node)) for v in values
-    }
+    return {v: named.get(v) or unique(_layer(graph.note(v.node)) + _telling(v)) for v in values}
+
+
+def ir_lines(node: Node, names: dict[Value, str]) -> list[str]:
+    """The IR of one node: its statement, or the whole fused function that it calls."""
+    if node.op != "call":
+        return [_Printer({}, names).statement(node)]
+    functions = function_names([node.function])
+    text = _function(node.function, functions[node.function], [node], _Printer(functions, names))
+    return text.rstrip("\n").split("\n")
+
+
+def _telling(v: Value) -> str:
+    """A name for a value without one: after the weight that makes it, else after its op."""
+    made, table = v, dict[Value, Value]()
+    if v.node.op == "call":
+        made = v.node.function.results[v.index]
+        table = {p.result(): o for p, o in zip(v.node.function.params, v.node.operands, strict=True)}
+    while made.node.op in ("add", "mul") and len(made.node.operands) == 2:
+        inside = [o for o in made.node.operands if o.node.op in ("add", "mul", "linear")]
+        if not inside:
+            break
+        made = inside[0]
+    for o in made.node.operands if made.node.op in ("linear", "expert_linear") else ():
+        leaf = table.get(o, o).node
+        if leaf.op == "weight":
+            pieces = [p for p in str(leaf.attr("name")).split(".") if p not in ("weight", "bias")]
+            return f"{legal(pieces[-1])}_out"
+    return _after_op(v.node)
 
 
 def _layer(note: Note) -> str:

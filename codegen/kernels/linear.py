@@ -44,7 +44,9 @@ def plan(node: Node, context: Context) -> Launch:
         weight = name(m.weight, base)
         factor = name(m.factor, "factor") if m.factor else ""
         bias = name(m.bias, "bias") if m.bias else ""
-        projections.append(Projection(index, weight, identifier(f"{base}_out", taken), factor, bias))
+        projections.append(
+            Projection(index, weight, identifier(f"{base}_out", taken), factor, bias)
+        )
     return _launch(node, first, members, projections, params, outer)
 
 
@@ -143,7 +145,13 @@ def _launch(
     assert isinstance(k, int)
     dynamic, group = is_dynamic(x), group_of(x.type.shape)
     shape = LinearShape.of(k)
-    templates = ("int K", "int ROW_TILES", "int WARPS", "int ROWS", *(t for p in projections for t in (f"class W{p.kind}", f"int N{p.kind}")))
+    templates = (
+        "int K",
+        "int ROW_TILES",
+        "int WARPS",
+        "int ROWS",
+        *(t for p in projections for t in (f"class W{p.kind}", f"int N{p.kind}")),
+    )
     arguments = (
         str(k),
         str(shape.row_tiles),
@@ -174,7 +182,9 @@ def _launch(
         *(Arg("weight" if v in tiled else "value", actual(v)) for v in params),
         *(Arg("value", node.result(i), writes=True) for i in range(len(node.types))),
     )
-    blocks = " + ".join(f"ceil_div({m.weight.type.shape[0]}, {8 * shape.row_tiles})" for m in members)
+    blocks = " + ".join(
+        f"ceil_div({m.weight.type.shape[0]}, {8 * shape.row_tiles})" for m in members
+    )
     count = row_count(x.type.shape).replace("step->", "")
     return Launch(
         kernel,

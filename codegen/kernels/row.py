@@ -6,7 +6,15 @@ thread that read it writes, so results may take over operands' buffers.
 
 from __future__ import annotations
 
-from codegen.expr import grid_count, identifier, is_dynamic, literal, pointer, row_count
+from codegen.expr import (
+    grid_count,
+    identifier,
+    is_dynamic,
+    is_dynamic_shape,
+    literal,
+    pointer,
+    row_count,
+)
 from codegen.kernel import Arg, Context, Grid, Kernel, Launch, Param, Refusal
 from codegen.kernels import row_text
 from codegen.kernels.row_steps import Once, steps_of
@@ -31,12 +39,13 @@ def plan(node: Node, context: Context) -> Launch:
     threads = _threads(width) if whole else min(_threads(width), CHUNK_THREADS)
     text = row_text.text(steps, names.rows(shape, whole))
     dynamic = is_dynamic(*(p.result() for p in fn.params), *fn.results)
+    rows, per = _rows(shape)
     kernel = Kernel(
         "row.cu.j2",
         _base(fn, node),
-        ("int D", "int THREADS"),
+        ("int D", "int THREADS", *(("int PER",) if per else ())),
         (*([Param("const Step*", "step")] if dynamic else ()), *names.parameters()),
-        (("rows", row_count(shape or (1,))), ("body", text)),
+        (("rows", rows), ("body", text)),
     )
     kept = [i for i, p in enumerate(fn.params) if names.is_read(p)]
     args = (
@@ -47,13 +56,22 @@ def plan(node: Node, context: Context) -> Launch:
     chunks = "1" if whole else str(-(-width // (4 * threads)))
     return Launch(
         kernel,
-        (str(width), str(threads)),
+        (str(width), str(threads), *((str(per),) if per else ())),
         args,
         Grid(grid_count(shape or (1,)), chunks),
         str(threads),
         str(8 * -(-width // (4 * threads)) * (threads // 32)) if whole else "0",
         tuple(v for v in node.operands if v.type.shape == shape),
     )
+
+
+def _rows(shape: tuple[Dim, ...]) -> tuple[str, int]:
+    """How many rows, as text in which PER is the fixed part, and that part (0: there is none)."""
+    fixed = size(tuple(d for d in shape[:-1] if isinstance(d, int)))
+    counts = row_count((*(d for d in shape[:-1] if isinstance(d, str)), 1))
+    if not is_dynamic_shape(shape[:-1]):
+        return "PER", fixed
+    return (f"{counts} * PER", fixed) if fixed != 1 else (counts, 0)
 
 
 def _alone(node: Node) -> Function:

@@ -65,7 +65,8 @@ def _items(steps: Sequence[Step], rows: Rows) -> list[Item]:
             continue
         assert not isinstance(step, Each)
         operand = step.operand if isinstance(step, Quantize) else step.operands[0]
-        if operand in rows.params:
+        earlier = (m for item in (*items, loop) if isinstance(item, list) for m in item)
+        if operand in rows.params and not any(operand in m.operands for m in earlier):
             loop.append(Each("", "", "{0}", (operand,)))
         if loop:
             items.append(loop)

@@ -21,7 +21,7 @@ def plan(node: Node, context: Context) -> Launch:
     check_elements("wanted", context, x.type)
     kernel = Kernel(
         "wanted.cu.j2",
-        "wanted",
+        "wanted_rows",
         ("int N",),
         (Param("const Step*", "step"), *reads(x=x), *writes(y=y)),
         (("count", element_count(y.type.shape)),),

@@ -63,3 +63,47 @@ __device__ inline Best<T> best_of_block(Best<T> best) {
   }
   return best;
 }
+
+// The first of a thread's elements of N: its own index and every THREADS-th from there, eight loads at a time.
+template <int N, int THREADS, class T>
+__device__ inline Best<T> best_of_stride(const T* value) {
+  const int first = min(int(threadIdx.x), N - 1);
+  Best<T> best{value[first], first};
+  for (int start = first; start < N; start += 8 * THREADS) {
+    T next[8];
+    UNROLL
+    for (int i = 0; i < 8; i++) next[i] = value[min(start + i * THREADS, N - 1)];
+    UNROLL
+    for (int i = 0; i < 8; i++) {  // indices only grow, so that an equal one does not come first
+      if (is_greater(next[i], best.value)) best = {next[i], min(start + i * THREADS, N - 1)};
+    }
+  }
+  return best;
+}
+
+// A thread's elements of a row of N, every THREADS-th: in registers where they are few.
+template <int N, int THREADS>
+struct StrideValues {
+  static constexpr int EACH = (N + THREADS - 1) / THREADS, HELD = EACH <= 32 ? EACH : 1;
+  const float* row;
+  float held[HELD];
+  __device__ StrideValues(const float* row) : row(row) {
+    UNROLL
+    for (int e = 0; e < HELD; e++) held[e] = row[min(e * THREADS + int(threadIdx.x), N - 1)];
+  }
+  // The first of them that comes after `pick`; all come after index -1.
+  __device__ Best<float> best_after(Best<float> pick) const {
+    Best<float> best = no_best<float>();
+    if constexpr (EACH == HELD) {
+      UNROLL
+      for (int e = 0; e < EACH; e++) consider(held[e], e * THREADS + int(threadIdx.x), pick, best);
+    } else {
+      for (int i = threadIdx.x; i < N; i += THREADS) consider(row[i], i, pick, best);
+    }
+    return best;
+  }
+  __device__ static void consider(float value, int i, Best<float> pick, Best<float>& best) {
+    const Best<float> next{value, i};
+    if (i < N && (pick.index < 0 || comes_first(pick, next))) best = first_of(best, next);
+  }
+};

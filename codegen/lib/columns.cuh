@@ -1,4 +1,4 @@
-// Sum of N values `stride` apart: the adjacent-first binary tree, `waiting[l]` being the left half of a pair of 2^l each.
+// Sum of N values `stride` apart: the adjacent-first binary tree; a sum of 2^l waits for its pair in waiting[l].
 template <int N>
 __device__ inline float column_sum(const float* value, int stride) {
   float waiting[32];

@@ -4,6 +4,7 @@ struct LinearShape {
   static constexpr int SEGMENTS = (K + 127) / 128, GROUPS = (K + 511) / 512;
   static constexpr int ROW_TILES_EACH = ROW_TILES, WARPS_EACH = WARPS;
   static constexpr int TILES = ROW_TILES * GROUPS, OUTPUTS = 8 * ROW_TILES, THREADS = 32 * WARPS;
+  __host__ __device__ static constexpr int blocks(int outputs) { return (outputs + OUTPUTS - 1) / OUTPUTS; }
 };
 
 // Partial dots of a block: [activation row][output][segment], one column more against bank conflicts.

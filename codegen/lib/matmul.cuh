@@ -26,7 +26,7 @@ struct Dot<float> {
   __device__ float value() const { return total + chain; }
 };
 
-// The dot of row m of left [rows, K] and column n of right [K, N], by a block of 16 x 16 threads with neighbouring m and n.
+// Row m of left [rows, K] times column n of right [K, N], by a block of 16 x 16 threads of neighbouring m and n.
 template <int N, int K, class T>
 __device__ inline T tile_dot(const T* left, const T* right, int rows, int m, int n) {
   auto& s = shared<MatmulTiles<T>>();
@@ -39,7 +39,9 @@ __device__ inline T tile_dot(const T* left, const T* right, int rows, int m, int
       if (bk < K && bn < N) s.right[i / 16][i % 16] = right[size_t(bk) * N + bn];
     }
     __syncthreads();
-    for (int k = 0; k < 32 && first + k < K; k++) dot.add(s.left[thread / 16][k], s.right[k][thread % 16], first + k);
+    for (int k = 0; k < 32 && first + k < K; k++) {
+      dot.add(s.left[thread / 16][k], s.right[k][thread % 16], first + k);
+    }
     __syncthreads();
   }
   return dot.value();
