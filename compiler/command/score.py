@@ -61,7 +61,8 @@ def take_text(args: argparse.Namespace) -> str | None:
     words = list(args.words)
     if elsewhere > 1 or len(words) > 2 - elsewhere:
         raise UserError("one of TEXT, --file and --tokens is needed, more were given")
-    if not elsewhere and not words:
+    lone_model = len(words) == 1 and args.weights is None
+    if not elsewhere and (not words or lone_model):
         raise UserError("a TEXT, --file or --tokens is needed, none was given")
     text = None if elsewhere else words.pop()
     args.model = words[0] if words else None
