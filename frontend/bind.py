@@ -69,7 +69,7 @@ def _slots(op: str, params: Sequence[Param], given: Sequence[Given]) -> dict[str
         elif "rows" in slots and not slots["rows"] and _is_rows(g.thing):
             slots["rows"] = [g]
         elif not free:
-            raise Fault(f"{op} takes {_signature(params)}, one argument more was given", g.span)
+            raise Fault(f"{op} takes {_signature(params)}, got one argument more", g.span)
         else:
             slots[free[0].name].append(g)
             free = free if free[0].variadic else free[1:]
@@ -81,9 +81,9 @@ def _keyword(op: str, params: Sequence[Param], slots: dict[str, list[Given]], g:
     if g.name not in slots:
         hint = nearest(g.name, list(slots))
         takes = f"{op} takes {_signature(params)}"
-        raise Fault(f"{takes}, {g.name}= was given{hint}", g.span)
+        raise Fault(f"{takes}, got {g.name}={hint}", g.span)
     if slots[g.name]:
-        raise Fault(f"{op} takes {g.name} once, a second one was given", g.span)
+        raise Fault(f"{op} takes {g.name} once, got a second one", g.span)
     slots[g.name].append(g)
 
 
@@ -100,6 +100,9 @@ def _complete(op: str, params: Sequence[Param], slots: dict[str, list[Given]]) -
     lacking: str | None = None
     for p in params:
         there = [g for g in slots[p.name] if not isinstance(g.thing, Absent)]
+        if p.kind == "operand" and p.optional and there and not isinstance(there[0].thing, Value):
+            needs = f"{op} needs a value as {p.name}, or what follows it by name"
+            raise Fault(f"{needs}; got {describe(there[0].thing)}", there[0].span)
         if p.kind == "rows" and not there:
             raise Fault(f"{op} needs rows: an input of type rows[n] that is the only one, or rows=")
         if not there and not p.optional and not slots[p.name]:
@@ -126,9 +129,7 @@ def _operand(op: str, p: Param, g: Given, beside: str | None) -> Value | None:
         case int() | float() if beside is not None and not p.optional:
             return literal(g.thing, beside, g.span)
         case _:
-            hint = f"; an attribute is given by name after {p.name}" if p.optional else ""
-            given = describe(g.thing)
-            raise Fault(f"{op} needs a value as {p.name}, {given} was given{hint}", g.span)
+            raise Fault(f"{op} needs a value as {p.name}, got {describe(g.thing)}", g.span)
 
 
 def literal(number: int | float, dtype: str, span: Span | None = None) -> Value:
@@ -136,7 +137,7 @@ def literal(number: int | float, dtype: str, span: Span | None = None) -> Value:
     if dtype in INTEGERS:
         limit = 2 ** (8 * ELEMENT_BYTES[dtype] - 1)
         if isinstance(number, float) or not -limit <= number < limit:
-            raise Fault(f"a number of {dtype} is needed, {number} was given", span)
+            raise Fault(f"a number of {dtype} is needed, got {number}", span)
         return const(number, dtype)
     if isfinite(number) and abs(number) > LARGEST[dtype]:
         raise Fault(f"a number of {dtype} is needed, {number} is beyond it", span)
@@ -155,7 +156,7 @@ def _attr(op: str, p: Param, given: Sequence[Given]) -> Attr:
     if p.kind == "dtype" and isinstance(thing, Dtype):
         return thing.name
     needs = {"real": "a compile-time number", "int": "a compile-time integer", "dtype": "a dtype"}
-    raise Fault(f"{op} needs {needs[p.kind]} as {p.name}, {describe(thing)} was given", g.span)
+    raise Fault(f"{op} needs {needs[p.kind]} as {p.name}, got {describe(thing)}", g.span)
 
 
 def _axis(op: str, p: Param, g: Given) -> int | str:
@@ -163,4 +164,4 @@ def _axis(op: str, p: Param, g: Given) -> int | str:
         return g.thing.name
     if isinstance(g.thing, int):
         return g.thing
-    raise Fault(f"{op} needs integers as {p.name}, {describe(g.thing)} was given", g.span)
+    raise Fault(f"{op} needs integers as {p.name}, got {describe(g.thing)}", g.span)

@@ -245,14 +245,14 @@ class Builder:
         digits = token.lstrip("0") or "0"
         value = int(digits) if len(digits) < 20 else 2 * INT_MAX
         if value > INT_MAX:
-            message = f"an integer is at most {INT_MAX}, {shorten(token)} was given"
+            message = f"an integer is at most {INT_MAX}, got {shorten(token)}"
             self.large[span] = Diagnostic(span, message)
         return tree.Literal(span, value)
 
     def real_value(self, token: Token) -> float:
         value = float(token)
         if not isfinite(value):
-            self.error(token, f"a real is at most 1.8e308, {shorten(token)} was given")
+            self.error(token, f"a real is at most 1.8e308, got {shorten(token)}")
             return 0.0
         return value
 

@@ -44,7 +44,7 @@ class Calls(Places):
 
     def need_metadata(self, what: str) -> Metadata:
         if self.metadata is None:
-            raise Fault(f"a checkpoint is needed for {what}, none was given")
+            raise Fault(f"a checkpoint is needed for {what}, got none")
         return self.metadata
 
     def _meta(self, name: str, args: Sequence[tree.Arg]) -> Thing:
@@ -55,7 +55,7 @@ class Calls(Places):
             raise Fault(f"{needs} is needed")
         key = self.thing(args[0].value)
         if not isinstance(key, str):
-            raise Fault(f"{name} needs a name in quotes, {describe(key)} was given", args[0].span)
+            raise Fault(f"{name} needs a name in quotes, got {describe(key)}", args[0].span)
         if name == "shape":
             index = self.integer(args[1].value, "an axis") if len(args) == 2 else 0
             return POISON if index is None else checkpoint.axis(metadata, key, index)
@@ -112,11 +112,11 @@ class Calls(Places):
         for given in self.given(path.args):
             name = given.name or next((n for n in free if n not in scope), None)
             if name is None:
-                raise Fault(f"{takes}; one argument more was given", given.span)
+                raise Fault(f"{takes}; got one argument more", given.span)
             if name not in names:
-                raise Fault(f"{takes}; {name}= was given{nearest(name, names)}", given.span)
+                raise Fault(f"{takes}; got {name}={nearest(name, names)}", given.span)
             if name in scope:
-                raise Fault(f"{takes}; {name} was given twice", given.span)
+                raise Fault(f"{takes}; got {name} twice", given.span)
             scope[name] = given.thing
         for param in made.params:
             if param.name not in scope and param.default is None:

@@ -41,8 +41,9 @@ class Layer:
 class Declarations(Statements):
     """Binds what a file declares."""
 
-    def __init__(self, file: str, metadata: Metadata | None) -> None:
+    def __init__(self, file: str, metadata: Metadata | None, model: bool) -> None:
         super().__init__(file, metadata)
+        self.model = model  # it has a forward
         self.inputs: list[Input] = []
         self.ignored: list[str] = []
         self.records: list[Record] = []  # of caches
@@ -89,7 +90,7 @@ class Declarations(Statements):
         if item.kind == "real" and isinstance(thing, int | float):
             return float(thing)
         needs = "an integer" if item.kind == "dim" else "a number"
-        self.report(Fault(f"{item.kind} {item.name} needs {needs}, {describe(thing)} was given"),
+        self.report(Fault(f"{item.kind} {item.name} needs {needs}, got {describe(thing)}"),
                     item.value.span)  # fmt: skip
         return POISON
 
@@ -100,10 +101,10 @@ class Declarations(Statements):
         if count is None:
             return [Layer(name, None)]
         if len(count.values) != 1:
-            raise Fault(f"{name} needs one count, {len(count.values)} were given", count.span)
+            raise Fault(f"{name} needs one count, got {len(count.values)}", count.span)
         number = self.integer(count.values[0], "a count")
         if number is not None and not 0 <= number <= MAX_COUNT:
-            raise Fault(f"a count of 0 to {MAX_COUNT} is needed, {number} was given", count.span)
+            raise Fault(f"a count of 0 to {MAX_COUNT} is needed, got {number}", count.span)
         return None if number is None else [Layer(name, i) for i in range(number)]
 
     def _group(
@@ -199,7 +200,7 @@ class Declarations(Statements):
         if isinstance(other, Absent):
             raise Fault(f"the checkpoint lacks {name} and {other.name}", code=CHECKPOINT)
         if not isinstance(other, Value | Poison):
-            raise Fault(f"`or` needs a weight, {describe(other)} was given")
+            raise Fault(f"`or` needs a weight, got {describe(other)}")
         if isinstance(other, Value) and other.type.shape != tuple(shape):
             raise Fault(f"{tensor.name} needs {list(shape)}, {tensor.fallback} is {other.type}")
         return other
@@ -226,6 +227,8 @@ class Declarations(Statements):
 
     def _input(self, item: tree.Input) -> None:
         self.check_free(item.name, item.span)
+        if self.model:
+            raise Fault("a model's inputs are token and rows, which it does not declare")
         if item.name in self.globals:
             raise Fault(f"another name is needed: {item.name} is declared")
         self.globals[item.name] = POISON
@@ -234,11 +237,11 @@ class Declarations(Statements):
             return
         if type_.dtype not in INPUTS:
             needs = f"an input is of one of {', '.join(INPUTS)}"
-            raise Fault(f"{needs}; {type_.dtype} was given", item.type.span)
+            raise Fault(f"{needs}; got {type_.dtype}", item.type.span)
         if type_.dtype in BLOCKS and (not type_.shape or int(type_.shape[-1]) % GROUP):
             raise Fault(f"{type_.dtype} needs a last axis of a multiple of {GROUP}", item.type.span)
         if type_.dtype == "rows" and type_.rank != 1:
-            raise Fault(f"rows[n] is needed, {type_} was given", item.type.span)
+            raise Fault(f"rows[n] is needed, got {type_}", item.type.span)
         value = leaf("input", item.name, type_)
         self._leaf(value, item.span, Layer(None, None), item.name)
         self.globals[item.name] = value
@@ -255,7 +258,5 @@ class Declarations(Statements):
         if isinstance(thing, Poison):
             return None
         if not isinstance(thing, int | float):
-            raise Fault(
-                f"a number or an array is needed, {describe(thing)} was given", item.value.span
-            )
+            raise Fault(f"a number or an array is needed, got {describe(thing)}", item.value.span)
         return scalar(thing, type_, item.value)

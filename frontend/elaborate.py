@@ -34,7 +34,7 @@ DECLARATIONS = (
 
 @lru_cache
 def prelude() -> tree.Tree:
-    return parse(PRELUDE.read_text(), PRELUDE.name)
+    return parse(PRELUDE.read_text(), "<prelude>")
 
 
 def elaborate(text: str, file: str = "<text>", metadata: Metadata | None = None) -> Program:
@@ -47,7 +47,7 @@ def elaborate(text: str, file: str = "<text>", metadata: Metadata | None = None)
     parsed = parse(text, file)
     model = any(isinstance(item, tree.Def) and item.name == FORWARD for item in parsed.items)
     if model and metadata is None:
-        raise UserError(f"{file}: a checkpoint is needed (it has a forward), none was given")
+        raise UserError(f"{file}: a checkpoint is needed (it has a forward), got none")
     return Elaborator(parsed, metadata, model).program()
 
 
@@ -55,8 +55,8 @@ class Elaborator(Declarations):
     """One elaboration of one file."""
 
     def __init__(self, parsed: tree.Tree, metadata: Metadata | None, model: bool) -> None:
-        super().__init__(parsed.file, metadata)
-        self.parsed, self.model = parsed, model
+        super().__init__(parsed.file, metadata, model)
+        self.parsed = parsed
         self.results: list[tuple[str, Value]] = []
         self.step_rows: Value | None = None
         self.prelude = {
@@ -171,7 +171,7 @@ class Elaborator(Declarations):
                 self.results.append((name, thing))
                 self.trace.name(thing, name, whole=True)
             elif not isinstance(thing, Poison):
-                fault = Fault(f"a value of plain numbers is needed, {describe(thing)} was given")
+                fault = Fault(f"a value of plain numbers is needed, got {describe(thing)}")
                 self.report(fault, arg.span)
 
     def _logits(self, things: Sequence[Thing], statement: tree.Return) -> None:
@@ -182,7 +182,7 @@ class Elaborator(Declarations):
         if not isinstance(logits, Value) or not is_logits(logits.type):
             given = " and ".join(map(describe, things))
             needs = "forward returns logits, f32[R, V] (wanted(x) takes the R wanted rows)"
-            return self.report(Fault(f"{needs}; {given} was given"), statement.span)
+            return self.report(Fault(f"{needs}; got {given}"), statement.span)
         chosen = build("choose", [logits])
         self.note(chosen)
         self.results = [("logits", logits), ("next", chosen.result())]
@@ -212,16 +212,16 @@ class Elaborator(Declarations):
         """Every version of a cache is written over once, the last one is the cache's."""
         made = list(self.trace.origins)
         writers = consumers(made)
+        for value, over in writers.items():
+            if len(over) > 1:
+                self._twice(value, over)
+        if self.found:
+            return
         for n in made:
-            for index, type_ in enumerate(n.types):
-                value = n.result(index)
-                if type_.dtype not in CACHES:
-                    continue
-                if len(writers.get(value, [])) > 1:
-                    self._twice(value, writers[value])
-                elif value not in writers and value not in graph.effects:
-                    needs = "append gives a new version of a cache, which has to be bound"
-                    self._blame(Fault(f"{needs}, as in c.k = append(c.k, x)"), n)
+            lost = n.types[0].dtype in CACHES and n.result() not in {*writers, *graph.effects}
+            if lost:
+                needs = "append gives a new version of a cache, which has to be bound"
+                self._blame(Fault(f"{needs}, as in c.k = append(c.k, x)"), n)
 
     def _twice(self, value: Value, writers: Sequence[Node]) -> None:
         name = self.trace.names.get(value)

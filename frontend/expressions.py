@@ -108,9 +108,9 @@ class Expressions(ABC):
         if isinstance(a, int | float) and isinstance(b, int | float):
             return arithmetic(symbol, a, b)
         if symbol == "%" or not (isinstance(a, Value) or isinstance(b, Value)):
-            given = f"{describe(a)} and {describe(b)} were given"
+            got = f"got {describe(a)} and {describe(b)}"
             needs = "compile-time integers" if symbol == "%" else "values or numbers"
-            raise Fault(f"{symbol} needs {needs}, {given}")
+            raise Fault(f"{symbol} needs {needs}, {got}")
         return self.apply(OPERATORS[symbol], [Given(None, a, span), Given(None, b, span)], span)
 
     def apply(self, op: str, given: Sequence[Given], span: Span) -> Thing:
@@ -157,7 +157,7 @@ class Expressions(ABC):
         if isinstance(thing, int):
             return thing
         if not isinstance(thing, Poison):
-            fault = Fault(f"{what} is a compile-time integer, {describe(thing)} was given")
+            fault = Fault(f"{what} is a compile-time integer, got {describe(thing)}")
             self.report(fault, expr.span)
         return None
 
@@ -170,7 +170,7 @@ class Expressions(ABC):
             return thing
         if isinstance(thing, Axis) and dynamic:
             return thing.name
-        fault = Fault(f"an axis is an integer of 1 or more, {describe(thing)} was given")
+        fault = Fault(f"an axis is an integer of 1 or more, got {describe(thing)}")
         self.report(fault, expr.span)
         return None
 
@@ -185,7 +185,7 @@ class Expressions(ABC):
         if expr.dtype not in DTYPES:
             hint = nearest(expr.dtype, DTYPES)
             known = ", ".join(ELEMENT_BYTES)
-            fault = Fault(f"a dtype such as {known} is needed, {expr.dtype} was given{hint}")
+            fault = Fault(f"a dtype such as {known} is needed, got {expr.dtype}{hint}")
             self.report(fault, expr.span)
             return None
         return None if shape is None else Type(expr.dtype, shape)

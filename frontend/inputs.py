@@ -24,12 +24,12 @@ def values_of(array: tree.Array, type_: Type) -> Literal:
 def _nested(item: tree.Array | tree.Literal, shape: tuple[int, ...], type_: Type) -> Literal:
     if not shape:
         if isinstance(item, tree.Array):
-            raise Fault(f"{type_} needs a number here, an array was given", item.span)
+            raise Fault(f"{type_} needs a number here, got an array", item.span)
         return scalar(item.value, type_, item)
     if not isinstance(item, tree.Array):
-        raise Fault(f"{type_} needs an array of {shape[0]} here, a number was given", item.span)
+        raise Fault(f"{type_} needs an array of {shape[0]} here, got a number", item.span)
     if len(item.items) != shape[0]:
-        given = f"{len(item.items)} entries were given"
+        given = f"got {len(item.items)}"
         raise Fault(f"{type_} needs {shape[0]} entries here, {given}", item.span)
     return tuple(_nested(entry, shape[1:], type_) for entry in item.items)
 
@@ -38,9 +38,7 @@ def scalar(value: int | float, type_: Type, at: tree.Literal | tree.Expr) -> int
     """A number that the dtype holds; integers of rows are 0 or more and below 2^31."""
     if type_.dtype == "rows":
         if not isinstance(value, int) or not 0 <= value < 2**31:
-            raise Fault(
-                f"a sequence and a position of 0 or more are needed, {value} was given", at.span
-            )
+            raise Fault(f"a sequence and a position of 0 or more are needed, got {value}", at.span)
         return value
     made = literal(value, type_.dtype if type_.dtype in INTEGERS else "f32", at.span)
     kept = made.node.attr("value")

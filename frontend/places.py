@@ -65,7 +65,7 @@ class Places(Expressions):
         if isinstance(thing, Group):
             raise Fault(f"{thing.name} is a group, {thing.name}[l].{sub.name} is needed", sub.span)
         if not isinstance(thing, Record):
-            raise Fault(f"a record has members, {describe(thing)} was given", sub.span)
+            raise Fault(f"a record has members, got {describe(thing)}", sub.span)
         if sub.name not in thing.members:
             hint = nearest(sub.name, list(thing.members))
             raise Fault(f"{thing.name} has no member {sub.name}{hint}", sub.span)
@@ -77,23 +77,23 @@ class Places(Expressions):
                 "; slice(x, axis=, start=, stop=) takes a part" if isinstance(thing, Value) else ""
             )
             given = describe(thing)
-            raise Fault(f"[ ] needs a group or an array, {given} was given{hint}", sub.span)
+            raise Fault(f"[ ] needs a group or an array, got {given}{hint}", sub.span)
         if len(sub.values) != 1:
-            raise Fault(f"one index is needed, {len(sub.values)} were given", sub.span)
+            raise Fault(f"one index is needed, got {len(sub.values)}", sub.span)
         index = self.integer(sub.values[0], "an index")
         if index is None:
             return POISON
         entries = thing.records if isinstance(thing, Group) else thing
         if not 0 <= index < len(entries):
             name = thing.name if isinstance(thing, Group) else "the array"
-            raise Fault(f"{name} has entries 0 to {len(entries) - 1}, {index} was given", sub.span)
+            raise Fault(f"{name} has entries 0 to {len(entries) - 1}, got {index}", sub.span)
         return entries[index]
 
     def bind(self, target: tree.Target, thing: Thing) -> None:
         """Give a name or a cache's member another value."""
         thing = self._typed(target, thing)
         if isinstance(thing, Absent):
-            raise Fault(f"a value is needed, {describe(thing)} was given")
+            raise Fault(f"a value is needed, got {describe(thing)}")
         if target.subs:
             return self._bind_member(target, thing)
         self.check_free(target.name, target.span)
@@ -118,7 +118,7 @@ class Places(Expressions):
         if isinstance(thing, int | float):
             return self.number(thing, wanted, target.span)
         if not isinstance(thing, Value) or thing.type != wanted:
-            raise Fault(f"{target.name} is declared {wanted}, {describe(thing)} was given")
+            raise Fault(f"{target.name} is declared {wanted}, got {describe(thing)}")
         return thing
 
     def _bind_member(self, target: tree.Target, thing: Thing) -> None:
@@ -131,14 +131,12 @@ class Places(Expressions):
         if not (
             isinstance(holder, Record) and holder.kind == "cache" and isinstance(last, tree.Member)
         ):
-            raise Fault(
-                f"a name or a cache's member is needed, as in c.k; {describe(holder)} was given"
-            )
+            raise Fault(f"a name or a cache's member is needed, as in c.k; got {describe(holder)}")
         old = self.sub(holder, last)
         if isinstance(thing, Value) and isinstance(old, Value):
             if thing.type != old.type:
-                raise Fault(f"{holder.name}.{last.name} is {old.type}, {thing.type} was given")
+                raise Fault(f"{holder.name}.{last.name} is {old.type}, got {thing.type}")
             self.trace.name(thing, f"{holder.path}.{last.name}", whole=True)
         elif not isinstance(thing, Poison) and not isinstance(old, Poison):
-            raise Fault(f"{holder.name}.{last.name} needs a cache, {describe(thing)} was given")
+            raise Fault(f"{holder.name}.{last.name} needs a cache, got {describe(thing)}")
         holder.members[last.name] = thing if isinstance(thing, Value) else POISON

@@ -61,7 +61,7 @@ class Reader(Expressions):
                 self._kernel(item)
             else:
                 self.trace.levels = [Level(None, {}, item.span, self.file)]
-                self.report(Fault("a dump holds kernels, something else was given"), item.span)
+                self.report(Fault("a dump holds kernels, got something else"), item.span)
         if not any(isinstance(i, tree.Kernel) and i.name == FORWARD for i in parsed.items):
             at = self.trace.user_span(self.file)
             self.report(Fault("a dump needs a kernel forward"), at)
@@ -119,7 +119,7 @@ class Reader(Expressions):
             if isinstance(thing, Value):
                 results.append((arg.name or spelled, thing))
             elif not isinstance(thing, Poison):
-                self.report(Fault(f"a value is needed, {describe(thing)} was given"), arg.span)
+                self.report(Fault(f"a value is needed, got {describe(thing)}"), arg.span)
         return results if len(results) == len(last.values) else None
 
     def _statement(self, statement: tree.Statement | None) -> None:
@@ -149,7 +149,7 @@ class Reader(Expressions):
         if isinstance(thing, Poison):
             things = [POISON] * len(targets)
         if len(things) != len(targets):
-            raise Fault(f"{len(things)} values were given for {len(targets)} names")
+            raise Fault(f"a name for each value is needed, got {len(things)} for {len(targets)}")
         return things
 
     def _leaf(self, path: tree.Path, targets: Sequence[tree.Target]) -> Thing:
@@ -183,7 +183,7 @@ class Reader(Expressions):
             if thing.node.op != "param":
                 self.trace.name(thing, name, whole=True)
         elif not isinstance(thing, Poison):
-            raise Fault(f"a value is needed, {describe(thing)} was given")
+            raise Fault(f"a value is needed, got {describe(thing)}")
 
     # expressions
 
@@ -212,7 +212,7 @@ class Reader(Expressions):
             return POISON
         if len(given) != len(fn.params):
             needs = f"{path.name} takes {len(fn.params)} values"
-            raise Fault(f"{needs}, {len(given)} were given")
+            raise Fault(f"{needs}, got {len(given)}")
         made = call(
             fn, [self._operand(g, p.types[0]) for g, p in zip(given, fn.params, strict=True)]
         )
@@ -225,7 +225,7 @@ class Reader(Expressions):
         if isinstance(given.thing, int | float):
             return self.number(given.thing, type_, given.span)
         if not isinstance(given.thing, Value) or given.thing.type != type_:
-            raise Fault(f"{type_} is needed, {describe(given.thing)} was given", given.span)
+            raise Fault(f"{type_} is needed, got {describe(given.thing)}", given.span)
         return given.thing
 
 

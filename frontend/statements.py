@@ -11,7 +11,7 @@ from frontend.calls import Calls
 from frontend.static import compare, truth
 from frontend.things import POISON, Fault, Poison, Results, Stop, Thing, describe
 
-MAX_STATEMENTS = 1_000_000
+MAX_STATEMENTS = 100_000
 
 
 class Statements(Calls):
@@ -61,7 +61,7 @@ class Statements(Calls):
     def _value(self, thing: Thing, span: Span) -> Value | Poison:
         if isinstance(thing, Value | Poison):
             return thing
-        self.report(Fault(f"a value is needed, {describe(thing)} was given"), span)
+        self.report(Fault(f"a value is needed, got {describe(thing)}"), span)
         return POISON
 
     def _for(self, statement: tree.For) -> None:
@@ -134,7 +134,7 @@ class Statements(Calls):
         elif isinstance(thing, Poison):
             values = [POISON] * len(targets)
         if len(values) != len(targets):
-            given = f"{len(values)} values for {len(targets)} names were given"
+            given = f"got {len(values)} for {len(targets)}"
             self.report(Fault(f"a name for each value is needed, {given}"), statement.span)
             values = [POISON] * len(targets)
         for target, value in zip(targets, values, strict=True):
@@ -142,6 +142,8 @@ class Statements(Calls):
                 self.bind(target, value)
             except Fault as fault:
                 self.report(fault, target.span)
+                if not target.subs:
+                    self.trace.level.scope[target.name] = POISON
 
 
 def bound_names(block: tree.Block) -> Iterator[str]:

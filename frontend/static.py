@@ -13,10 +13,10 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 def arithmetic(symbol: str, a: int | float, b: int | float) -> int | float:
     """a symbol b for one of + - * / %; `/` of integers must divide."""
     if symbol in "/%" and b == 0:
-        raise Fault(f"a divisor other than 0 is needed, {a} {symbol} 0 was given")
+        raise Fault(f"a divisor other than 0 is needed, got {a} {symbol} 0")
     whole = isinstance(a, int) and isinstance(b, int)
     if symbol == "%" and not whole:
-        raise Fault(f"% needs integers, {a} % {b} was given")
+        raise Fault(f"% needs integers, got {a} % {b}")
     match symbol:
         case "+":
             return checked(a + b)
@@ -32,7 +32,7 @@ def arithmetic(symbol: str, a: int | float, b: int | float) -> int | float:
 
 def _quotient(a: int | float, b: int | float) -> int | float:
     if a % b:
-        raise Fault(f"/ of integers needs a divisor of {a}, {b} was given")
+        raise Fault(f"/ of integers needs a divisor of {a}, got {b}")
     return a // b
 
 
@@ -51,8 +51,8 @@ def compare(symbol: str, a: Thing, b: Thing) -> bool:
     if isinstance(a, str) and isinstance(b, str) and symbol in ("==", "!="):
         return (a == b) == (symbol == "==")
     if not (isinstance(a, int | float) and isinstance(b, int | float)):
-        given = f"{describe(a)} and {describe(b)} were given"
-        raise Fault(f"{symbol} needs two compile-time numbers (or == two texts), {given}")
+        got = f"got {describe(a)} and {describe(b)}"
+        raise Fault(f"{symbol} needs two compile-time numbers (or == two texts), {got}")
     holds = {"==": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}
     return holds[symbol]
 
@@ -71,4 +71,4 @@ def truth(thing: Thing) -> bool:
         case Record(name):
             raise Fault(f"a condition asks for a weight of {name}, as in {name}.bias")
         case _:
-            raise Fault(f"a condition needs a compile-time value, {describe(thing)} was given")
+            raise Fault(f"a condition needs a compile-time value, got {describe(thing)}")

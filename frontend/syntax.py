@@ -14,7 +14,7 @@ from frontend import tree
 from frontend.builder import EXPR, Builder
 from frontend.syntax_errors import explain
 from frontend.tokens import Token as Mark
-from frontend.tokens import scan, unclosed, unclosed_brace
+from frontend.tokens import code_end, scan, unclosed, unclosed_brace
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 MAX_NESTING = 50  # of brackets, and of signs before a value
@@ -110,6 +110,7 @@ def _diagnose(
         return Diagnostic(Span(file, token.line, token.column, token.column + 1), message), 0
     line, col, length, message = explain(error, lines)
     tokens = scan("\n".join(lines))
+    col = min(col, code_end(tokens, line))  # a missing end of line is in front of the comment
     bracket = unclosed(tokens, line, col)
     if bracket is not None and bracket.line < line:
         close = {"(": ")", "[": "]"}[bracket.text]

@@ -101,11 +101,11 @@ def explain(error: UnexpectedInput, lines: list[str]) -> tuple[int, int, int, st
         char = lines[error.line - 1][error.column - 1]
         need = CHARACTERS.get(char, "a name, a number, text, an operator or a bracket is needed")
         shown = char if char.isprintable() else f"the character U+{ord(char):04X}"
-        return error.line, error.column, 1, f"{need}; `{shown}` was given"
+        return error.line, error.column, 1, f"{need}; got `{shown}`"
     assert isinstance(error, UnexpectedToken)
     token = _token(error)
     line, col = token.line or len(lines), token.column or 1
-    return line, col, _length(token), f"{_need(error)}; {_given(token)} was given"
+    return line, col, _length(token), f"{_need(error)}; got {_given(token)}"
 
 
 def _token(error: UnexpectedToken) -> Token:

@@ -40,6 +40,14 @@ def scan(text: str) -> list[Token]:
 _KINDS = ("newline", "space", "comment", "string", "number", "name", "symbol", "other")
 
 
+def code_end(tokens: list[Token], line: int) -> int:
+    """The column behind a line's last token that is no comment."""
+    kinds = ("space", "comment", "newline")
+    return max(
+        (t.col + len(t.text) for t in tokens if t.line == line and t.kind not in kinds), default=1
+    )
+
+
 def unclosed(tokens: list[Token], line: int, col: int) -> Token | None:
     """The innermost ( or [ that is open at a place and that nothing closes before a { or }."""
     stack: list[Token] = []

@@ -82,7 +82,7 @@ def test_a_mistake_is_reported_on_its_own_line(statement):
 
 def test_a_block_that_is_not_closed_is_found_by_its_indentation():
     text = PROGRAM.replace("c.k = append(c.k, k)", "if l { x = a")
-    assert errors(text) == [(10, "`}` is needed to close this block; the file's end was given")]
+    assert errors(text) == [(10, "`}` is needed to close this block; got the file's end")]
 
 
 def test_all_syntax_errors_are_reported_at_once():
