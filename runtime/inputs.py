@@ -85,7 +85,7 @@ def _checked(declared: Input, array: Array) -> Array:
             f"input {declared.name}: {declared.type} needs {dtype}{list(shape)}, "
             f"got {array.dtype}{list(array.shape)}"
         )
-    return np.ascontiguousarray(array)
+    return np.ascontiguousarray(array).reshape(shape)  # of a scalar it makes an array of one
 
 
 def _from_literal(declared: Input, literal: Literal) -> Array:

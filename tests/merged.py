@@ -1,0 +1,136 @@
+"""Many small op programs as one, so that a translation unit (seconds of g++) serves dozens of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codegen import plan as planning
+from codegen import render
+from codegen.plan import Plan
+from compiler import pipeline
+from compiler.exact import round_bf16
+from compiler.graph import Graph, Node, Note, Value, leaf, node
+from compiler.program import Input, Program
+from compiler.target import HOST, Options, Target
+from runtime.binary import capture
+from runtime.inputs import plain_dtype, plain_shape
+from tests.awkward import SPECIAL, random_floats
+
+Array = NDArray[np.generic]
+
+
+def merged(programs: Sequence[Program], name: str = "merged") -> Program:
+    """One program of all results; names begin with `s0_`, `s1_`...; all share one `rows` input.
+
+    The programs' rows inputs must be of one length, since a step has one set of rows; what they
+    hold is left to the run.
+    """
+    inputs: dict[str, Input] = {}
+    results: list[tuple[str, Value]] = []
+    effects: list[Value] = []
+    notes: dict[Node, Note] = {}
+    for number, program in enumerate(programs):
+        for declared in program.inputs:
+            own = own_input(number, declared)
+            assert inputs.setdefault(own.name, own) == own, "two sets of rows"
+        new = renamed(program.graph, number, notes)
+        results += [(f"s{number}_{name}", new[v]) for name, v in program.graph.results]
+        effects += [new[v] for v in program.graph.effects]
+    return Program(name, Graph(tuple(results), tuple(effects), notes), tuple(inputs.values()))
+
+
+def own_input(number: int, declared: Input) -> Input:
+    if declared.type.dtype == "rows":
+        return replace(declared, name="rows", value=None)
+    return replace(declared, name=f"s{number}_{declared.name}")
+
+
+def renamed(graph: Graph, number: int, notes: dict[Node, Note]) -> dict[Value, Value]:
+    """The values of a graph whose leaves have names of their own, behind all that have notes."""
+    new: dict[Value, Value] = {}
+    for n in graph.nodes():
+        if n.op in ("input", "cache"):
+            name = f"s{number}_{n.attr('name')}"
+            made = leaf(n.op, "rows" if n.types[0].dtype == "rows" else name, n.types[0]).node
+        else:
+            made = node(n.op, [new[v] for v in n.operands], dict(n.attrs), n.types)
+        names = tuple(x and f"s{number}_{x}" for x in graph.note(n).names)
+        notes.setdefault(made, Note(names, frozenset(), len(notes)))
+        new |= {n.result(i): made.result(i) for i in range(len(n.types))}
+    return new
+
+
+def rows_of(program: Program) -> Input | None:
+    return next((i for i in program.inputs if i.type.dtype == "rows"), None)
+
+
+def groups(programs: Iterable[Program], most: int = 40) -> list[list[Program]]:
+    """Programs that one binary may hold: without rows, or with rows of one length."""
+    kinds: dict[str, list[Program]] = {}
+    for program in programs:
+        rows = rows_of(program)
+        kinds.setdefault(str(rows.type) if rows else "", []).append(program)
+    return [k[at : at + most] for k in kinds.values() for at in range(0, len(k), most)]
+
+
+def rows_values(programs: Iterable[Program]) -> list[dict[str, Array]]:
+    """The different rows that the programs declare, each as an input `rows`; one empty without."""
+    found: dict[object, Array] = {}
+    for rows in filter(None, map(rows_of, programs)):
+        count = plain_shape(rows.type)[0]
+        pattern = tuple((0, t) for t in range(count))
+        value = pattern if rows.value is None else rows.value
+        found[value] = np.array(value, np.int32)
+    return [{"rows": v} for v in found.values()] or [{}]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A program behind its passes, its plan and its text."""
+
+    program: Program
+    plan: Plan
+    text: str
+
+
+def compiled(program: Program, options: Options, target: Target = HOST) -> Built:
+    lowered, _ = pipeline.lower(program, options, target)
+    plan = planning.plan(lowered, target, options, pipeline.names_of(lowered.graph))
+    return Built(lowered, plan, render.render(plan))
+
+
+def run(binary: Path, inputs: Mapping[str, Array], *flags: str) -> dict[str, Array]:
+    """The results of an op program's binary by name."""
+    with TemporaryDirectory() as folder:
+        argv = ["--out", f"{folder}/out", *flags]
+        for name, array in inputs.items():
+            np.save(f"{folder}/{name}.npy", array)
+            argv += ["--input", f"{name}={folder}/{name}.npy"]
+        capture(binary, argv)
+        return {p.stem: np.load(p) for p in Path(folder, "out").glob("*.npy")}
+
+
+def awkward(program: Program, seed: int) -> dict[str, Array]:
+    """Values for the inputs of floats: normal ones, of f32 every tenth special or of random bits.
+
+    Inputs of blocks get numbers only: what a quantizer makes of NaN is nobody's contract.
+    """
+    rng = np.random.default_rng(seed)
+    out: dict[str, Array] = {}
+    for declared in program.inputs:
+        if declared.type.dtype in ("rows", "i32", "i64"):
+            continue
+        shape = plain_shape(declared.type)
+        values = rng.standard_normal(shape).astype(np.float32)
+        if declared.type.dtype == "f32":
+            odd = np.concatenate([SPECIAL, random_floats(64, seed)])
+            values = np.where(rng.random(shape) < 0.1, rng.choice(odd, shape), values)
+        values = round_bf16(values) if declared.type.dtype == "bf16" else values
+        out[declared.name] = values.astype(plain_dtype(declared.type))
+    return out
