@@ -1,4 +1,7 @@
-"""The graph: immutable interned nodes, functions of them, and a side table of names, origins and program order."""
+"""The graph: immutable interned nodes, functions of them, and a side table of what people know.
+
+That is names, origins and the order of the program.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ Attrs = tuple[tuple[str, "Attr | Function"], ...]
 class Node:
     """One operation; made by `node(...)` alone, which interns, so equality is identity.
 
-    op: the record's name in compiler/ops, or a leaf ("weight", "input", "cache", "const", "param"), or "call".
-    operands: values in the record's order (an optional operand that is absent is left out; attrs say which).
+    op: the record's name in compiler/ops, or a leaf ("weight", "input", "cache", "const", "param"),
+    or "call". operands: values in the record's order (an absent optional operand is left out).
     attrs: sorted (name, value) pairs, defaults filled in.
     types: one type a result.
     """
@@ -62,7 +65,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A fused kernel as a function of the same language; interned by `function(...)`, so equal layers share one.
+    """A fused kernel as a function of the same language; interned, so that equal layers share one.
 
     kind: the pass or rule that made it, such as "add-norm"; params: the `param` nodes in order;
     body: its nodes in program order, params and constants left out; results: what it returns.
@@ -122,7 +125,7 @@ LEAVES = ("weight", "input", "cache", "const", "param")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One step of an origin's call stack: where in the source, inside which loop index (None outside of loops)."""
+    """One step of an origin's call stack: where in the source, inside which loop index, if any."""
 
     span: Span
     loop: int | None = None
@@ -133,7 +136,7 @@ Origin = tuple[Frame, ...]  # outermost first; the last frame is the statement i
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What people know of a node: names of its results, the statements that it computes, its place in program order."""
+    """What people know of a node: its results' names, the statements that it computes, its place."""
 
     names: tuple[str | None, ...]
     origins: frozenset[Origin] = frozenset()
@@ -262,9 +265,9 @@ def _kahn(
 
 
 def rebuild(graph: Graph, change: Callable[[Node, tuple[Value, ...]], tuple[Value, ...]]) -> Graph:
-    """A graph in which `change(node, new operands)` has given every node's new results, operands first.
+    """A graph of what `change(node, new operands)` gives as each node's new results, operands first.
 
-    Names, origins and ranks move to the nodes that take a node's place; a survivor keeps its own name.
+    Names, origins and ranks move to the nodes that take a node's place; a survivor keeps its name.
     """
     new: dict[Value, Value] = {}
     notes: dict[Node, Note] = {}
@@ -278,7 +281,7 @@ def rebuild(graph: Graph, change: Callable[[Node, tuple[Value, ...]], tuple[Valu
 
 
 def move_note(notes: dict[Node, Note], old: Note, index: int, value: Value) -> None:
-    """Give `value` the name of result `index` of `old`, unless it has one, and its node the origins."""
+    """Give `value` the name of result `index` of `old`, if it has none, and its node the origins."""
     have = notes.get(value.node) or Note((None,) * len(value.node.types), frozenset(), old.rank)
     names = list(have.names)
     names[value.index] = names[value.index] or old.names[index]

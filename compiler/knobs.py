@@ -1,4 +1,7 @@
-"""Every environment variable that monocu reads, typed, in one table; `monocu doctor` prints it. "0" and "" mean off."""
+"""Every environment variable that monocu reads, in one table that `monocu doctor` prints.
+
+"0" and "" mean off.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,10 @@ Literal = int | float | tuple["Literal", ...]
 
 @dataclass(frozen=True)
 class Metadata:
-    """What elaboration may know of a checkpoint: keys, and each tensor's type (or its unsupported type's name)."""
+    """What elaboration may know of a checkpoint: keys, and each tensor's type.
+
+    A type that monocu does not compute with is its name.
+    """
 
     path: str
     meta: Mapping[str, MetaValue]
@@ -25,7 +28,8 @@ class Metadata:
 class Input:
     """One input of an op program; `value`: a scalar or nested tuples; None is the default pattern.
 
-    The pattern is ((p % 7) - 3) * 0.5 over the flat index p, (p % 7) - 3 for integers; rows count one sequence 0, 1, 2...
+    The pattern is ((p % 7) - 3) * 0.5 over the flat index p, (p % 7) - 3 for integers; rows count
+    one sequence 0, 1, 2...
     """
 
     name: str
@@ -37,7 +41,7 @@ class Input:
 class Program:
     """An elaborated program.
 
-    name: the file's stem. is_model: it has a `forward` and caches and is driven by tokens; else an op program.
+    name: the file's stem. is_model: it has a `forward`, driven by tokens; else an op program.
     inputs: declared inputs ("token" and "rows" of a model are not among them).
     context_length: the trained length in tokens where the checkpoint says it.
     """

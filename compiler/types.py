@@ -1,4 +1,4 @@
-"""Types of values: a dtype and a shape whose dims are integers or the step's dynamic counts T and R."""
+"""Types of values: a dtype and a shape; dims are integers or the step's dynamic counts T and R."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROUP = 32  # values that share one scale
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A value's type; `str` is how the language spells it, `f32[T, 576]`; a scalar has no brackets."""
+    """A value's type; `str` is its spelling, `f32[T, 576]`; a scalar has no brackets."""
 
     dtype: str
     shape: tuple[Dim, ...] = ()
@@ -87,7 +87,7 @@ def nbytes(type_: Type, rows: int = 1, wanted: int = 1) -> int:
 
 
 def broadcast(a: Type, b: Type) -> tuple[Dim, ...] | None:
-    """An elementwise shape: axes missing on the left or declared 1 stretch; None on disagreement."""
+    """An elementwise shape: axes missing on the left or of size 1 stretch; None: they disagree."""
     rank = max(a.rank, b.rank)
     left = (1,) * (rank - a.rank) + a.shape
     right = (1,) * (rank - b.rank) + b.shape
