@@ -67,8 +67,12 @@ class Elaborator(Declarations):
 
     def program(self) -> Program:
         """Raises ProgramError."""
-        with suppress(Stop):
-            self._run()
+        try:
+            with suppress(Stop):
+                self._run()
+        except RecursionError:  # blocks in defs in blocks, from a caller that is deep itself
+            self.depth = 0
+            self.report(Fault("defs and blocks are nested too deep"), self.here)
         self.stop_on_faults(self.parsed.text)
         graph = self._graph()
         self._check_caches(graph)
@@ -85,6 +89,12 @@ class Elaborator(Declarations):
             given = [i for i in self.inputs if i.type.dtype == "rows"]
             return leaf("input", given[0].name, given[0].type) if len(given) == 1 else None
         return self.step_rows
+
+    def call_op(self, path: tree.Path, known: Sequence[str]) -> Thing:
+        op = OPS.get(path.name)
+        if self.model and op is not None and "internal" in op.traits:
+            raise Fault(f"{path.name} is made by passes, a model does not call it")
+        return super().call_op(path, known)
 
     def _run(self) -> None:
         first = self.parsed.items[0].span if self.parsed.items else self.trace.user_span(self.file)
