@@ -136,7 +136,7 @@ Origin = tuple[Frame, ...]  # outermost first; the last frame is the statement i
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What people know of a node: its results' names, the statements that it computes, its place."""
+    """What people know of a node: its results' names, the statements it computes, its place."""
 
     names: tuple[str | None, ...]
     origins: frozenset[Origin] = frozenset()
@@ -265,7 +265,7 @@ def _kahn(
 
 
 def rebuild(graph: Graph, change: Callable[[Node, tuple[Value, ...]], tuple[Value, ...]]) -> Graph:
-    """A graph of what `change(node, new operands)` gives as each node's new results, operands first.
+    """The graph of what `change(node, new operands)` gives as a node's results, operands first.
 
     Names, origins and ranks move to the nodes that take a node's place; a survivor keeps its name.
     """
@@ -281,7 +281,7 @@ def rebuild(graph: Graph, change: Callable[[Node, tuple[Value, ...]], tuple[Valu
 
 
 def move_note(notes: dict[Node, Note], old: Note, index: int, value: Value) -> None:
-    """Give `value` the name of result `index` of `old`, if it has none, and its node the origins."""
+    """Give `value` the name of result `index` of `old` if it has none, its node the origins."""
     have = notes.get(value.node) or Note((None,) * len(value.node.types), frozenset(), old.rank)
     names = list(have.names)
     names[value.index] = names[value.index] or old.names[index]
