@@ -1,4 +1,4 @@
-"""Many small op programs as one, so that a translation unit (seconds of g++) serves dozens of them."""
+"""Many small op programs as one, so that a translation unit (seconds of g++) serves dozens."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ WIDE = (
     "input x: f32[8, 1056]\ninput w: q4_1[64, 1056]\nreturn linear(quantize(x, words=2), w)\n",
     "input x: f32[4, 2048]\ninput w: bf16[8, 2048]\nreturn linear(x, w)\n",
     "input x: f32[2, 40, 33]\ninput w: f32[1, 33]\nreturn linear(x, w)\n",
-    "input x: f32[2, 1100]\ninput w: q8_0[3, 70, 1100]\ninput i: i32[2, 3] = [[0, 2, 1], [1, 1, 0]]\n"
-    "return expert_linear(x, w, i)\n".replace("1100", "1120"),
+    "input x: f32[2, 1120]\ninput w: q8_0[3, 70, 1120]\n"
+    "input i: i32[2, 3] = [[0, 2, 1], [1, 1, 0]]\nreturn expert_linear(x, w, i)\n",
     "input a: f32[3, 40, 70]\ninput b: f32[70, 50]\nreturn matmul(a, b)\n",
     "input a: f32[2, 17, 16]\ninput b: f32[2, 16, 33]\nreturn matmul(a, b)\n",
     # axes that stand still
@@ -58,10 +58,11 @@ WIDE = (
     "input a: f32\ninput b: f32[1]\nreturn a + b\n",
     "input a: f32\ninput b: f32[3, 4, 1]\nreturn a + b\n",
     "input a: f32\nreturn exp(a)\n",
+    "input a: f32[3, 37]\nreturn 2.0 / a, 1.5 - a, a - 1.5\n",
     "input x: f32[3, 5, 8]\ninput g: f32[3, 1, 1]\nreturn softmax(x * g) + 1.5\n",
     # many pages, windows, heads that are no multiple of 4, one head of many
-    f"input q: f32[7, 2, 8]\ninput k: f32[7, 2, 8]\ninput r: rows[7] = {PLACES}\ncache c {{ k [2, 8] }}\n"
-    "c.k = append(c.k, k)\nreturn attention(q, c.k, c.k)\n",
+    f"input q: f32[7, 2, 8]\ninput k: f32[7, 2, 8]\ninput r: rows[7] = {PLACES}\n"
+    "cache c { k [2, 8] }\nc.k = append(c.k, k)\nreturn attention(q, c.k, c.k)\n",
     f"input q: f32[7, 5, 33]\ninput k: f32[7, 1, 33]\ninput r: rows[7] = {PLACES}\n"
     "cache c { k [1, 33] }\nc.k = append(c.k, k)\nreturn attention(q, c.k, c.k, window=129)\n",
     f"input q: f32[7, 1, 256]\ninput k: f32[7, 1, 256]\ninput r: rows[7] = {PLACES}\n"

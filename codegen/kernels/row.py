@@ -47,10 +47,10 @@ def plan(node: Node, context: Context) -> Launch:
         (*([Param("const Step*", "step")] if dynamic else ()), *names.parameters()),
         (("rows", rows), ("body", text)),
     )
-    kept = [i for i, p in enumerate(fn.params) if names.is_read(p)]
+    read = [v for p, v in zip(fn.params, _passed(node), strict=True) if names.is_read(p)]
     args = (
         *([Arg("rows", node.operands[0])] if dynamic else ()),
-        *(Arg("value", node.operands[i]) for i in kept),
+        *(Arg("value", v) for v in read),
         *(Arg("value", node.result(i), writes=True) for i in range(len(node.types))),
     )
     chunks = "1" if whole else str(-(-width // (4 * threads)))
@@ -72,6 +72,11 @@ def _rows(shape: tuple[Dim, ...]) -> tuple[str, int]:
     if not is_dynamic_shape(shape[:-1]):
         return "PER", fixed
     return (f"{counts} * PER", fixed) if fixed != 1 else (counts, 0)
+
+
+def _passed(node: Node) -> list[Value]:
+    """The operands that the kernel's parameters stand for; constants are in its text."""
+    return [v for v in node.operands if v.node.op != "const"]
 
 
 def _alone(node: Node) -> Function:
@@ -113,7 +118,7 @@ class _Names:
     def __init__(self, fn: Function, node: Node, context: Context) -> None:
         self.fn, self.table, taken = fn, dict[Value, str](), set[str]()
         named = {v: node.result(i) for i, v in enumerate(fn.results)} if node.op == "call" else {}
-        outer = [v for v in node.operands if v.node.op != "const"]
+        outer = _passed(node)
         short = node.op != "call"
         letters = [p.name for p in _operands(node)] if short else []
         for i, p in enumerate(fn.params):
