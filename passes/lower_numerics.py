@@ -7,7 +7,8 @@ What each numerics does to each kind of value:
                32; those of f32, f16 and bf16 weights stay f32, as all do in f32
   norms        int8, int8x2: where all readers are projections by block weights, x * w is quantized
                and the norm's factor multiplies the projections: scales per 32 make it lose nothing,
-               and the norm's reduction is off the first product's way
+               and the norm's reduction is off the first product's way; the factor is taken from
+               sums of squares of each 32, which the producer can leave group by group
   all else     f32
 """
 
@@ -17,6 +18,7 @@ from compiler.graph import Graph, Node, Note, Value, leaf, node, rebuild
 from compiler.ops import apply
 from compiler.types import BLOCKS
 from passes.context import Context
+from passes.pattern import Bound
 from passes.rewrite import Rule, Site, rewrite
 
 WORDS = {"f32": 0, "int8": 1, "int8x2": 2}  # words of a quantized activation
@@ -48,6 +50,7 @@ def rules(words: int) -> tuple[Rule, ...]:
             when=_norm_is_projected,
             suffixes={"quantize": "q", "rms_factor": "r"},
         ),
+        Rule("factor-by-groups", "rms_factor(x, eps=e)", _by_groups, suffixes={"square_sums": "s"}),
         Rule(
             "quantize-input",
             "linear(x, w)",
@@ -63,6 +66,14 @@ def rules(words: int) -> tuple[Rule, ...]:
             suffixes={"quantize": "q"},
         ),
     )
+
+
+def _by_groups(bound: Bound) -> Value:
+    x, eps = bound["x"], bound["e"]
+    assert isinstance(x, Value) and isinstance(eps, int | float)
+    n = x.type.shape[-1]
+    assert isinstance(n, int)
+    return apply("root_factor", apply("square_sums", x), n=n, eps=eps)
 
 
 def _meets_blocks(site: Site) -> bool:

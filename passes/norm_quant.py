@@ -1,6 +1,6 @@
 """norm-quant: a norm and the quantizing of it are one kernel.
 
-In programs of quantized numerics a norm is `quantize(x * w)` and `rms_factor(x)`; where its value
+In programs of quantized numerics a norm is `quantize(x * w)` and `square_sums(x)`; where its value
 itself is read it is a norm as written, and its quantized form beside it.
 """
 
@@ -47,4 +47,4 @@ def _norm_of(units: Units, quantize: Node) -> tuple[Value, tuple[Node, ...]] | N
 
 
 def _factors(units: Units, x: Value) -> list[Node]:
-    return [n for n in units.readers(x) if n.op == "rms_factor"]
+    return [n for n in units.readers(x) if n.op == "square_sums"]

@@ -6,7 +6,7 @@ projection alone is such a kernel too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from compiler.graph import Graph, Node, Value
 from passes.context import Context
@@ -19,7 +19,7 @@ def run(graph: Graph, context: Context) -> Graph:
     for n in units.order:
         if n.op != "linear" or len(n.operands) != 2:
             continue
-        member = [n, *_epilogue(units, n, context.options.dump)]
+        member = [n, *epilogue(units, n, context.options.dump)]
         siblings = groups.setdefault(n.operands[0], [])
         for group in siblings:
             if _independent(group, member) and units.join((*group, *member)):
@@ -28,10 +28,22 @@ def run(graph: Graph, context: Context) -> Graph:
         else:
             units.join(member)
             siblings.append(member)
+    for unit in units.fused():
+        take_factors(units, unit)
     return outline(units, "sibling-linear", context, store_named=False)
 
 
-def _epilogue(units: Units, linear: Node, keep_named: bool) -> list[Node]:
+def take_factors(units: Units, unit: Set[Node]) -> None:
+    """A norm's factor that this unit alone reads joins it: each block folds the square sums itself."""
+    factors = {
+        v.node for n in unit if n.op == "mul" for v in n.operands if v.node.op == "root_factor"
+    }
+    for factor in sorted(factors, key=units.order.__getitem__):
+        if not units.read_outside(factor.result(), unit):
+            units.join((*unit, factor))
+
+
+def epilogue(units: Units, linear: Node, keep_named: bool) -> list[Node]:
     """The `* r` and `+ b` that alone read a projection; what --dump wants to see stays apart."""
     steps: list[Node] = []
     out = linear.types[0].shape

@@ -8,7 +8,7 @@ from __future__ import annotations
 from codegen.elements import check_elements, fixed, step_arg, step_param
 from codegen.expr import STRUCTS, grid_count, pointer, row_count
 from codegen.kernel import Arg, Context, Grid, Kernel, Launch, Param, Refusal
-from codegen.kernels.linear import LinearShape
+from codegen.kernels.projection import LinearShape
 from compiler.graph import Node
 
 WIDEST = 65536  # inputs, as of linear
@@ -60,5 +60,5 @@ def plan(node: Node, context: Context) -> Launch:
         ),
         Grid(grid_count(y.type.shape), str(blocks)),
         str(32 * shape.warps),
-        str(shape.partial_bytes),
+        shape.shared("1"),
     )

@@ -36,14 +36,15 @@ class Once:
 
 
 @dataclass(frozen=True)
-class Quantize:
-    """The row `operand`, quantized into the buffer `out`."""
+class Group:
+    """`helper` over groups of 32 columns of `operand`, into the buffer `out`: quantize, square_sums."""
 
     out: str
     operand: str
+    helper: str
 
 
-Step = Each | Once | Quantize
+Step = Each | Once | Group
 Names = Callable[[Value], str]
 CTYPE = {"f32": "float", "f16": "uint16_t", "bf16": "uint16_t", "i32": "int", "i64": "long long"}
 CASTS = {
@@ -154,7 +155,17 @@ def _reduction(text: str) -> Callable[[Node, str, Sequence[str], int], list[Step
 def _quantize(node: Node, out: str, ins: Sequence[str], width: int) -> list[Step]:
     if width % 32:
         raise Refusal(f"quantize needs rows of a multiple of 32, got {width}")
-    return [Quantize(out, ins[0])]
+    return [Group(out, ins[0], "quantize")]
+
+
+def _square_sums(node: Node, out: str, ins: Sequence[str], width: int) -> list[Step]:
+    return [Group(out, ins[0], "square_sums")]
+
+
+def _root_factor(node: Node, out: str, ins: Sequence[str], width: int) -> list[Step]:
+    n, eps = (float_literal(float(str(node.attr(a)))) for a in ("n", "eps"))
+    text = f"1.0f / sqrtf(row_sum<D, THREADS>({{0}}) / {n} + {eps})"
+    return [Once(out, "float", text, (ins[0],), True)]
 
 
 SPELLED: dict[str, Callable[[Node, str, Sequence[str], int], list[Step]]] = {
@@ -168,4 +179,6 @@ SPELLED: dict[str, Callable[[Node, str, Sequence[str], int], list[Step]]] = {
     "mean": _reduction("row_sum<D, THREADS>({0}) / float(D)"),
     "max": _reduction("row_max<D, THREADS>({0})"),
     "quantize": _quantize,
+    "square_sums": _square_sums,
+    "root_factor": _root_factor,
 }

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codegen.expr import ctype
-from codegen.kernels.row_steps import Each, Once, Quantize, Step
+from codegen.kernels.row_steps import Each, Once, Group, Step
 from compiler.types import DYNAMIC, ROWS, Dim, Type
 
-Item = list[Each] | Once | Quantize  # a loop over columns, or what happens between loops
+Item = list[Each] | Once | Group  # a loop over columns, or what happens between loops
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def _items(steps: Sequence[Step], rows: Rows) -> list[Item]:
             items.append(step if not isinstance(step, Each) else Once(*_fields(step)))
             continue
         assert not isinstance(step, Each)
-        operand = step.operand if isinstance(step, Quantize) else step.operands[0]
+        operand = step.operand if isinstance(step, Group) else step.operands[0]
         earlier = (m for item in (*items, loop) if isinstance(item, list) for m in item)
         if operand in rows.params and not any(operand in m.operands for m in earlier):
             loop.append(Each("", "", "{0}", (operand,)))
@@ -80,7 +80,7 @@ def _fields(step: Each) -> tuple[str, str, str, tuple[str, ...]]:
 
 
 def _is_over(step: Step) -> bool:
-    return isinstance(step, Quantize) or (isinstance(step, Once) and step.over)
+    return isinstance(step, Group) or (isinstance(step, Once) and step.over)
 
 
 def _kept(items: Sequence[Item], rows: Rows) -> frozenset[str]:
@@ -91,7 +91,7 @@ def _kept(items: Sequence[Item], rows: Rows) -> frozenset[str]:
             for step in item:
                 for name in (step.out, *step.operands):
                     loops.setdefault(name, set()).add(index)
-        elif isinstance(item, Quantize):
+        elif isinstance(item, Group):
             loops.setdefault(item.operand, set()).add(-1 - index)
         elif item.over:
             loops.setdefault(item.operands[0], set()).add(-1 - index)
@@ -126,7 +126,7 @@ def _declarations(items: Sequence[Item], kept: frozenset[str], rows: Rows) -> li
 
 def _loads_once(steps: Sequence[Step], rows: Rows) -> list[str]:
     """Parameters with one value a row are read before the loops."""
-    used = [n for s in steps if not isinstance(s, Quantize) for n in s.operands]
+    used = [n for s in steps if not isinstance(s, Group) for n in s.operands]
     names = [n for n in dict.fromkeys(used) if n in rows.params and n not in rows.column]
     return [
         f"const {ctype(rows.params[n])} {n}_row = {n}[{index(rows.params[n].shape, rows.shape, once=True)}];"
@@ -164,10 +164,10 @@ def _assign(name: str, kind: str, value: str, kept: frozenset[str], rows: Rows) 
     return f"{left} = {value};" if name in kept else f"const {kind} {left} = {value};"
 
 
-def _single(item: Once | Quantize, rows: Rows) -> list[str]:
-    if isinstance(item, Quantize):
+def _single(item: Once | Group, rows: Rows) -> list[str]:
+    if isinstance(item, Group):
         operand = f"{item.operand}_d" if item.operand in rows.params else item.operand
-        how = "quantize_row" if rows.whole else "quantize_chunk"
+        how = f"{item.helper}_row" if rows.whole else f"{item.helper}_chunk"
         return [f"{how}<D, THREADS>({operand}, row, {item.out}_out);"]
     spelled = (
         f"{n}_d" if item.over and n in rows.params else _local(n, frozenset(), rows)

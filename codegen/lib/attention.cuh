@@ -207,7 +207,7 @@ __device__ inline void attend_page(const float* q, PageScratch<T, HD>& s, const 
   using V = ValueRows<T, HD>;
   const int lane = threadIdx.x % 32;
   KeyColumns<T, HD> columns;
-  V now, next;  // values are on their way while others are worked on
+  V now, next = {};  // values are on their way while others are worked on
   int start = first / V::KEYS * V::KEYS;
   columns.load(keys, 0, lane, first, end);
   now.load(values, start, end, lane);
@@ -268,11 +268,18 @@ struct Attended {
 // Adds up to 32 pages' parts in order: what was there and what is new, each scaled to the greatest score of both.
 template <class Shared, int HD, int COUNT>
 __device__ inline void fold_pages(Shared& s, const PageParts<HD, COUNT>& parts, int from, int pages, Attended& so_far) {
+  constexpr int MOST = COUNT < 32 ? COUNT : 32;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, d = min(int(threadIdx.x), HD - 1);
   if (warp >= s.FOLDERS) return;
+  float total[MOST], sum[MOST];
+  UNROLL
+  for (int p = 0; p < MOST; p++) {
+    total[p] = parts.total[from + min(p, pages - 1)];
+    sum[p] = parts.sum[from + min(p, pages - 1)][d];
+  }
   const float mine = parts.top[from + min(lane, pages - 1)];
   float after = so_far.pages == 0 ? mine : max_of(so_far.top, mine);  // the greatest up to and with this lane's page
-  for (int step = 1; step < pages; step *= 2) after = max_of(after, __shfl_up_sync(~0u, after, step));
+  for (int step = 1; step < MOST; step *= 2) after = max_of(after, __shfl_up_sync(~0u, after, step));
   float before = __shfl_up_sync(~0u, after, 1);
   if (lane == 0) before = so_far.top;
   const bool begins = so_far.pages + lane == 0;  // no page before: -inf less -inf is no number
@@ -282,20 +289,13 @@ __device__ inline void fold_pages(Shared& s, const PageParts<HD, COUNT>& parts, 
   so_far.top = __shfl_sync(~0u, after, pages - 1);
   so_far.pages += pages;
   __syncwarp();
-  for (int p = 0; p < pages; p += 8) {
-    float total[8], sum[8];
-    UNROLL
-    for (int i = 0; i < 8; i++) {
-      total[i] = parts.total[from + min(p + i, pages - 1)];
-      sum[i] = parts.sum[from + min(p + i, pages - 1)][d];
-    }
-    UNROLL
-    for (int i = 0; i < 8; i++) {
-      if (p + i >= pages) break;
-      const float old_share = s.old_share[warp][p + i], new_share = s.new_share[warp][p + i];
-      so_far.total = fmaf(so_far.total, old_share, total[i] * new_share);
-      so_far.sum = fmaf(so_far.sum, old_share, sum[i] * new_share);
-    }
+  UNROLL
+  for (int p = 0; p < MOST; p++) {  // no branch: it would make each load wait for the page before
+    const float old_share = s.old_share[warp][p], new_share = s.new_share[warp][p];
+    const float next_total = fmaf(so_far.total, old_share, total[p] * new_share);
+    const float next_sum = fmaf(so_far.sum, old_share, sum[p] * new_share);
+    so_far.total = p < pages ? next_total : so_far.total;
+    so_far.sum = p < pages ? next_sum : so_far.sum;
   }
 }
 

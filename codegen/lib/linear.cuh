@@ -88,30 +88,101 @@ __device__ inline float chain(const float (&weight)[32], const float* x, int k, 
   return p;
 }
 
-// ROWS activation rows from `first` times a block's outputs; store(row, output, dot) is called once for each that exists.
-template <class F, int N, int K, class L, int ROWS, class X, class Store>
-__device__ inline void linear_block(int block, const uint8_t* weight, X x, int first, int rows, Store store) {
-  auto& s = shared<LinearPartials<L, ROWS>>();
+// Partial dots of ROWS activation rows from `first` with a block's outputs, segment by segment; a barrier must follow.
+template <class W, int N, int K, class L, int ROWS, class X>
+__device__ inline void partial_dots(LinearPartials<L, ROWS>& s, int block, const uint8_t* weight, X x, int first, int rows) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  for (int tile = warp; tile < L::TILES; tile += L::WARPS_EACH) {
-    const int row_tile = block * L::ROW_TILES_EACH + tile / L::GROUPS, group = tile % L::GROUPS;
+  for (int tile = warp; tile < L::TILES; tile += L::THREADS / 32) {
+    const int row_tile = block * (L::OUTPUTS / 8) + tile / L::GROUPS, group = tile % L::GROUPS;
     const int segment = group * 4 + lane / 8, output = tile / L::GROUPS * 8 + lane % 8;
     if (row_tile * 8 >= N || segment >= L::SEGMENTS) continue;
-    const Segment<F> w = load_segment<F>(weight + tile_at<F, K>(row_tile, group), lane);
+    const Segment<W> w = load_segment<W>(weight + tile_at<W, K>(row_tile, group), lane);
     float p[ROWS] = {};
-    segment_dots<F, K, ROWS>(w, segment, x, first, rows, p);
+    segment_dots<W, K, ROWS>(w, segment, x, first, rows, p);
     UNROLL
     for (int r = 0; r < ROWS; r++) {
       if (first + r < rows) s.part[r][output][segment] = p[r];
     }
   }
-  __syncthreads();
+}
+
+// A dot: its segments' partial dots, added in order.
+template <class L, int ROWS>
+__device__ inline float folded_dot(const LinearPartials<L, ROWS>& s, int r, int output) {
+  const float* part = s.part[r][output];
+  float t = part[0];
+  for (int segment = 1; segment < L::SEGMENTS; segment++) t = t + part[segment];
+  return t;
+}
+
+// Calls store(r, n, output) for activation row first + r and output n, `output` of the block; neighbours in a warp are
+// neighbours in n, and where OUTPUTS and N are multiples of 32 a warp has one whole group of 32.
+template <int N, class L, int ROWS, class Store>
+__device__ inline void each_output(int block, int first, int rows, Store store) {
   for (int i = threadIdx.x; i < ROWS * L::OUTPUTS; i += L::THREADS) {
-    const int r = i / L::OUTPUTS, n = block * L::OUTPUTS + i % L::OUTPUTS;
-    if (first + r >= rows || n >= N) continue;
-    const float* part = s.part[r][i % L::OUTPUTS];
-    float t = part[0];
-    for (int segment = 1; segment < L::SEGMENTS; segment++) t = t + part[segment];
-    store(first + r, n, t);
+    const int r = i / L::OUTPUTS, output = i % L::OUTPUTS, n = block * L::OUTPUTS + output;
+    if (first + r < rows && n < N) store(r, n, output);
   }
+}
+
+// A plain projection: store(r, n, dot) for each row and output of the block.
+template <class W, int N, int K, class L, int ROWS, class X, class Store>
+__device__ inline void linear_block(LinearPartials<L, ROWS>& s, int block, const uint8_t* weight, X x, int first, int rows, Store store) {
+  partial_dots<W, N, K, L, ROWS>(s, block, weight, x, first, rows);
+  __syncthreads();
+  each_output<N, L, ROWS>(block, first, rows, [&](int r, int n, int output) { store(r, n, folded_dot(s, r, output)); });
+}
+
+// The factors of ROWS normed rows, from the sums of squares that their producer left for each 32 values; a warp a row.
+template <int COUNT, int ROWS>
+__device__ inline void root_factors(float (&factor)[ROWS], const float* sums, int first, int rows, float n, float eps) {
+  constexpr int EACH = COUNT <= 32 ? 1 : COUNT <= 64 ? 2 : COUNT <= 128 ? 4 : COUNT <= 256 ? 8 : COUNT <= 512 ? 16 : 32;
+  static_assert(COUNT <= 1024, "a normed row is at most 32,768 long");
+  const int lane = threadIdx.x % 32;
+  for (int r = threadIdx.x / 32; r < ROWS && first + r < rows; r += blockDim.x / 32) {
+    const float* sum = sums + size_t(first + r) * COUNT;
+    float mine[EACH];
+    UNROLL
+    for (int i = 0; i < EACH; i++) mine[i] = lane * EACH + i < COUNT ? sum[lane * EACH + i] : -0.0f;
+    UNROLL
+    for (int width = EACH / 2; width > 0; width /= 2) {
+      for (int i = 0; i < width; i++) mine[i] = mine[2 * i] + mine[2 * i + 1];
+    }
+    float v = mine[0];
+    for (int step = 1; step < 32; step *= 2) v = v + __shfl_xor_sync(~0u, v, step);
+    if (lane == 0) factor[r] = 1.0f / sqrtf(v / n + eps);
+  }
+}
+
+// The factors of ROWS rows, as another launch left them.
+template <int ROWS>
+__device__ inline void load_factors(float (&factor)[ROWS], const float* from, int first, int rows) {
+  const int r = threadIdx.x;
+  if (r < ROWS && first + r < rows) factor[r] = from[first + r];
+}
+
+// What a projection's block shares: partial dots of each weight, and the factors of its rows.
+template <class L, int ROWS, int WEIGHTS, int FACTORS>
+struct LinearShared {
+  LinearPartials<L, ROWS> partials[WEIGHTS];
+  float factor[FACTORS][ROWS];
+};
+
+// Quantizes a group of 32 values of a row, one a lane.
+template <int N, class Q>
+__device__ inline void quantize_warp(float value, int row, int n, Q out) {
+  float amax = fabsf(value);
+  for (int step = 1; step < 32; step *= 2) amax = max_of(amax, __shfl_xor_sync(~0u, amax, step));
+  const float scale = group_scale(amax);
+  int sum = store_word(out, size_t(row) * N + n, value, scale);
+  for (int step = 1; step < 32; step *= 2) sum += __shfl_xor_sync(~0u, sum, step);
+  if (n % 32 == 0) store_scale(out, (size_t(row) * N + n) / 32, scale, sum);
+}
+
+// The sum of squares of a group of 32 values of a row, one a lane, as the adjacent-first tree.
+template <int N>
+__device__ inline void square_sum_warp(float value, int row, int n, float* sums) {
+  float v = value * value;
+  for (int step = 1; step < 32; step *= 2) v = v + __shfl_xor_sync(~0u, v, step);
+  if (n % 32 == 0) sums[(size_t(row) * N + n) / 32] = v;
 }

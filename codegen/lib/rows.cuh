@@ -124,3 +124,28 @@ template <int D, int THREADS, int COUNT, class Q>
 __device__ inline void quantize_chunk(const float (&value)[COUNT], int row, Q out) {
   quantize_values<D>(value, row, (int(blockIdx.y) * THREADS + int(threadIdx.x)) * 4, 0, out);
 }
+
+// Sums of squares of the groups of 32 columns that this thread holds values of: 8 threads share one, as the adjacent-first tree.
+template <int D, int COUNT>
+__device__ inline void square_sums_of_values(const float (&value)[COUNT], int row, int first, int stride, float* out) {
+  for (int c = 0; c < COUNT / 4; c++) {
+    const int d = first + c * stride;
+    float square[4];
+    for (int e = 0; e < 4; e++) square[e] = d + e < D ? value[4 * c + e] * value[4 * c + e] : -0.0f;
+    float v = (square[0] + square[1]) + (square[2] + square[3]);
+    for (int step = 1; step < 8; step *= 2) v = v + __shfl_xor_sync(~0u, v, step);
+    if (d < D && threadIdx.x % 8 == 0) out[size_t(row) * ((D + 31) / 32) + d / 32] = v;
+  }
+}
+
+// The same of a whole row, as each_value holds it.
+template <int D, int THREADS, int COUNT>
+__device__ inline void square_sums_row(const float (&value)[COUNT], int row, float* out) {
+  square_sums_of_values<D>(value, row, int(threadIdx.x) * 4, 4 * THREADS, out);
+}
+
+// The same of a chunk of a row, as each_value_of_chunk holds it.
+template <int D, int THREADS, int COUNT>
+__device__ inline void square_sums_chunk(const float (&value)[COUNT], int row, float* out) {
+  square_sums_of_values<D>(value, row, (int(blockIdx.y) * THREADS + int(threadIdx.x)) * 4, 0, out);
+}

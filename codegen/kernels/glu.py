@@ -1,0 +1,5 @@
+"""`glu`: see projected.py."""
+
+from codegen.kernels.projected import plan
+
+__all__ = ["plan"]

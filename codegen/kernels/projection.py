@@ -1,0 +1,145 @@
+"""What kernels of projections share: how blocks are cut, which rows they take, and where a norm's factor comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from codegen.expr import STRUCTS, float_literal, identifier, is_dynamic, pointer, row_count
+from codegen.kernel import Arg, Context, Param, Refusal
+from compiler.graph import Node, Value
+from compiler.types import Dim, size
+
+LONGEST = 65536  # inputs of a projection
+
+
+@dataclass(frozen=True)
+class LinearShape:
+    """How a block of a projection is cut; the emitted LinearShape takes these numbers.
+
+    partial_bytes: shared memory for one activation row's partial dots with one weight.
+    """
+
+    row_tiles: int
+    warps: int
+    partial_bytes: int
+
+    @staticmethod
+    def of(k: int, outputs: int = 8) -> LinearShape:
+        """Enough row tiles for about eight warps, each with one tile in flight; long rows loop.
+
+        outputs: a block makes a multiple of so many (32 where groups of 32 are quantized).
+        """
+        groups = -(-k // 512)
+        row_tiles = max(outputs // 8, 8 // groups)
+        tiles = row_tiles * groups
+        warps = tiles if tiles <= 16 else next(w for w in (16, 12, 8) if tiles % w == 0 or w == 8)
+        return LinearShape(row_tiles, warps, 8 * row_tiles * (-(-k // 128) + 1) * 4)
+
+    @property
+    def outputs(self) -> int:
+        return 8 * self.row_tiles
+
+    def shared(self, group: str, weights: int = 1, factors: int = 0) -> str:
+        """Bytes of the emitted LinearShared for a form of `group` rows."""
+        return f"{group} * {self.partial_bytes * weights + 4 * max(1, factors)}"
+
+
+def group_of(shape: tuple[Dim, ...]) -> str:
+    """Which form's row group a launch over these rows uses: ROWS, WANTED, or a count for fixed rows."""
+    if shape and shape[0] == "R":
+        return "WANTED"
+    if shape and shape[0] == "T":
+        return "ROWS"
+    count = size(shape[:-1])
+    return "1" if count == 1 else "4" if count <= 4 else "8"
+
+
+def check_weight(op: str, weight: Value) -> None:
+    """Refusal for formats and lengths that no kernel takes."""
+    k = weight.type.shape[-1]
+    if weight.type.dtype not in STRUCTS:
+        raise Refusal(f"{op} has no kernel for weights of {weight.type.dtype}")
+    if not isinstance(k, int) or k > LONGEST:
+        raise Refusal(f"{op} needs at most {LONGEST} inputs, got {k}")
+
+
+def in_tiles(value: Value) -> bool:
+    """Whether a matrix can be read in tiles: a weight, or an input that a launch repacks."""
+    return value.node.op in ("weight", "input")
+
+
+def operands_of(node: Node) -> dict[Value, Value]:
+    """A call's parameters -> the operands that it passes."""
+    params = node.function.params if node.op == "call" else ()
+    return dict(zip((p.result() for p in params), node.operands, strict=False))
+
+
+@dataclass
+class Signature:
+    """Collects an emitted kernel's parameters and a launch's arguments, each value once, in order of need."""
+
+    node: Node
+    context: Context
+    x: Value
+    params: list[Param] = field(default_factory=list[Param])
+    args: list[Arg] = field(default_factory=list[Arg])
+    names: dict[Value, str] = field(default_factory=dict[Value, str])
+    taken: set[str] = field(default_factory=lambda: {"x", "s", "first", "rows", "block", "r", "n"})
+    factors: list[str] = field(default_factory=list[str])  # text that fills s.factor[i]
+    factor_of: dict[Value, int] = field(default_factory=dict[Value, int])
+
+    def __post_init__(self) -> None:
+        self.actual, self.named = (
+            operands_of(self.node),
+            operands_of(self.context.namesake(self.node)),
+        )
+        outer = self.actual.get(self.x, self.x)
+        if is_dynamic(self.x):
+            self.params.append(Param("const Step*", "step"))
+            self.args.append(Arg("rows", outer))
+        self.params.append(Param(pointer(self.x.type), "x"))
+        self.args.append(Arg("value", outer))
+        self.names[self.x] = "x"
+
+    @property
+    def rows(self) -> str:
+        return row_count(self.x.type.shape)
+
+    def read(self, value: Value, base: str = "", weight: bool = False) -> str:
+        """The parameter's name of a value that the kernel reads."""
+        if value not in self.names:
+            outer = self.named.get(value, value)
+            name = identifier(base or self.context.names.get(outer, "w"), self.taken)
+            self.names[value] = name
+            self.params.append(Param("const uint8_t*" if weight else pointer(value.type), name))
+            self.args.append(Arg("weight" if weight else "value", self.actual.get(value, value)))
+        return self.names[value]
+
+    def write(self, index: int, base: str) -> str:
+        """The parameter's name of result `index` of the node."""
+        name = identifier(f"{base}_out", self.taken)
+        result = self.node.result(index)
+        self.params.append(Param(pointer(result.type, True), name))
+        self.args.append(Arg("value", result, writes=True))
+        return name
+
+    def factor(self, value: Value | None) -> str:
+        """How the kernel spells a row's factor: "" where there is none; computed or loaded once a block."""
+        if value is None:
+            return ""
+        if value not in self.factor_of:
+            self.factor_of[value] = index = len(self.factors)
+            self.factors.append(self._fill(value, index))
+        return f"s.factor[{self.factor_of[value]}][r]"
+
+    def _fill(self, value: Value, index: int) -> str:
+        node = value.node
+        if node.op != "root_factor":
+            name = self.read(value, "factor")
+            return f"load_factors(s.factor[{index}], {name}, first, rows);"
+        sums = node.operands[0]
+        n, eps, count = node.attr("n"), node.attr("eps"), sums.type.shape[-1]
+        assert isinstance(n, int) and isinstance(eps, int | float)
+        name = self.read(sums, "square_sums")
+        numbers = f"{float_literal(n)}, {float_literal(eps)}"
+        return f"root_factors<{count}>(s.factor[{index}], {name}, first, rows, {numbers});"

@@ -1,0 +1,50 @@
+"""linear-residual: a projection, the sum that it ends in, and where the next norm is taken by groups, that too.
+
+The sum stays available; behind it the product with the next norm's weight is quantized and the squares are summed,
+both for 32 outputs at a time, so that no block needs another's.
+"""
+
+from __future__ import annotations
+
+from compiler.graph import Graph, Node, Value
+from compiler.types import GROUP
+from passes.context import Context
+from passes.outline import Units, outline
+from passes.rows import is_sum
+from passes.sibling_linear import epilogue, take_factors
+
+
+def run(graph: Graph, context: Context) -> Graph:
+    units = Units(graph)
+    for n in units.order:
+        if n.op != "linear" or len(n.operands) != 2 or len(units.of(n)) > 1:
+            continue
+        steps = epilogue(units, n, context.options.dump)
+        last = (steps or [n])[-1].result()
+        total = units.only_reader(last)
+        if total is None or not is_sum(total) or len(units.of(total)) > 1:
+            continue
+        if units.join((n, *steps, total)):
+            units.join((total, *_norm(units, total.result())))
+            take_factors(units, units.of(total))
+    return outline(units, "linear-residual", context)
+
+
+def _norm(units: Units, x: Value) -> list[Node]:
+    """What a norm behind the sum leaves for its readers: quantize(x [* w]) and square_sums(x)."""
+    width = x.type.shape[-1]
+    if not isinstance(width, int) or width % GROUP:
+        return []
+    readers = units.readers(x)
+    squares = [n for n in readers if n.op == "square_sums"]
+    scaled = [
+        n
+        for n in readers
+        if n.op == "mul" and n.operands[0] == x and n.operands[1].type.shape == x.type.shape[-1:]
+    ]
+    words = [n for n in readers if n.op == "quantize"]
+    for n in scaled:
+        reader = units.only_reader(n.result())
+        words += [n, reader] if reader is not None and reader.op == "quantize" else []
+    found = [*squares, *words]
+    return found if squares and words and all(len(units.of(n)) == 1 for n in found) else []
