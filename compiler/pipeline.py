@@ -25,6 +25,7 @@ from compiler.types import Type
 from compiler.verify import verify
 from frontend.elaborate import elaborate
 from passes.expose import expose
+from passes.inline import inlined
 from runtime.gguf import Checkpoint, Unsupported, open_checkpoint
 
 
@@ -72,12 +73,13 @@ class Compiled:
     seconds: Mapping[str, float]
 
     def line(self, name: str) -> str:
-        """The program line that a value comes from, `file:line  text`; "" where none is known."""
-        for graph in (self.model.program.graph, self.lowered.graph, self.program.graph):
-            for n in graph.nodes():
-                if name in graph.note(n).names:
-                    return origin_text(graph, n.result(graph.note(n).names.index(name)))
-        return ""
+        """The statement that computes a value, `file:line  text`; "" where none is known."""
+        known = {n: v for v, n in names_of(self.program.graph).items()}
+        if name not in known:
+            return ""
+        value = inlined(self.program.graph)[known[name]]
+        graph = self.lowered.graph if value.node in self.lowered.graph.notes else self.program.graph
+        return origin_text(graph, value if graph is self.lowered.graph else known[name])
 
 
 def load(model: str | Path | None, weights: str | Path | None = None) -> Model:
@@ -207,10 +209,10 @@ def timed(seconds: dict[str, float], name: str) -> Generator[None]:
 
 
 def origin_text(graph: Graph, value: Value) -> str:
-    """The statement that made a value, `file:line  text`; of several the first."""
+    """The statement that made a value, `file:line  text`; of several the last, which ends it."""
     sources = dict(graph.sources)
-    for origin in sorted(graph.note(value.node).origins, key=lambda o: o[-1].span):
-        span = origin[-1].span
+    spans = sorted((o[-1].span for o in graph.note(value.node).origins), reverse=True)
+    for span in spans:
         lines = sources.get(span.file, "").splitlines()
         if 0 < span.line <= len(lines):
             return f"{span.file}:{span.line}  {lines[span.line - 1].strip()}"

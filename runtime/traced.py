@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.graph import Graph
+from compiler.graph import Graph, Node
 from compiler.graph import Value as Ref
 from compiler.program import Program
 from compiler.types import ROWS, WANTED
@@ -34,6 +35,7 @@ class Recorder:
     graph: Graph
     parts: dict[str, list[Array]] = field(default_factory=dict[str, "list[Array]"])
     lead: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    place: dict[str, int] = field(default_factory=dict[str, int])
     rows: list[Place] = field(default_factory=list[Place])
     wanted: list[Place] = field(default_factory=list[Place])
 
@@ -49,15 +51,34 @@ class Recorder:
                 kept.clear()
             kept.append(array)
             self.lead[part] = lead
+            self.place[part] = self.order[ref]
 
     def values(self) -> dict[str, Array]:
         """Every value by name, in program order."""
         order = {ROWS: _order(self.rows), WANTED: _order(self.wanted)}
         out: dict[str, Array] = {}
-        for name, kept in self.parts.items():
-            lead = self.lead[name]
+        for name in sorted(self.parts, key=self.place.__getitem__):
+            kept, lead = self.parts[name], self.lead[name]
             out[name] = kept[0] if lead is None else np.concatenate(kept)[order[lead]]
         return out
+
+    @cached_property
+    def order(self) -> dict[Ref, int]:
+        """Every value's place in the program; a fused function's are those of its members."""
+        places: dict[Ref, int] = {}
+        for n in self.graph.nodes():
+            inner = _members(n)
+            for index in sorted(range(len(n.types)), key=inner.__getitem__):
+                places[n.result(index)] = len(places)
+        return places
+
+
+def _members(n: Node) -> list[int]:
+    """For each result, which member of the function that `n` calls computes it."""
+    if n.op != "call":
+        return [0] * len(n.types)
+    at = {member: i for i, member in enumerate(n.function.body)}
+    return [at.get(v.node, -1) for v in n.function.results]
 
 
 def _order(places: Sequence[Place]) -> list[int]:

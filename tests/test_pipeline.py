@@ -23,6 +23,7 @@ from compiler.pipeline import Model
 from compiler.target import HOST, Options
 from compiler.verify import functions, verify
 from passes.expose import expose
+from passes.inline import inlined
 from runtime.gguf import open_checkpoint
 from runtime.synthetic import PRESETS, write_synthetic
 from runtime.vm import run_program
@@ -137,6 +138,23 @@ def test_the_same_text_whatever_the_hashes_and_the_folder(tmp_path: Path) -> Non
 
     first = compiled("1", ROOT)
     assert first.count(b"\n") > 500 and compiled("2", tmp_path) == first
+
+
+def test_every_computed_value_of_a_fused_layer_knows_its_line() -> None:
+    made = pipeline.compile_model(layers(2), Options(dump=True), HOST)
+    names = [name for v, name in pipeline.names_of(made.program.graph).items() if v.node.operands]
+    lines = {name: made.line(name) for name in names}
+    assert all(line.startswith("llama.model:") for line in lines.values())
+    assert lines["l1.attend.n.q"].endswith("n = rmsnorm(x, w.attn_norm, eps)")
+    assert lines["l1.attn_q_out"].endswith("q = turned(heads(linear(n, w.attn_q), H))")
+
+
+def test_inlining_gives_the_nodes_from_before_the_fusions() -> None:
+    model = layers(2)
+    fused, stages = pipeline.lower(model.program, Options(), HOST)
+    flat = inlined(fused.graph)
+    assert tuple(flat[v] for v in fused.graph.roots) == stages[0].after.roots
+    assert any(n.op == "call" for n in fused.graph.nodes())
 
 
 def members(graph: Graph) -> int:
