@@ -93,7 +93,7 @@ def plan(program: Program, target: Target, options: Options, names: Mapping[Valu
     leaves = [n.result() for n in program.graph.nodes() if n.op == "cache"]
     caches, where, cache_bytes = cache_families(leaves)
     store = _Store(program, options, planned, weights, where)
-    loops = roll.loops(store.items)
+    loops = roll.loops(store.items, store.kept)
     buffers, buffer_of, total = store.place(loops, names)
     return Plan(
         program, target, options, names, kernels, planned, loops, buffers, buffer_of, total,
@@ -225,6 +225,12 @@ class _Store:
     def _is_leaf_token(self, arg: Arg) -> bool:
         return arg.value.node.op == "input" and arg.value not in self.makers
 
+    @property
+    def kept(self) -> list[roll.Made]:
+        """What the program returns: read behind its last launch."""
+        roots = (root(v) for _, v in self.program.graph.results)
+        return [self.makers[v] for v in roots if v in self.makers]
+
     def nbytes(self, value: Value) -> int:
         limits = self.options
         wanted = min(limits.max_seqs, limits.max_rows)
@@ -240,9 +246,8 @@ class _Store:
 
         sizes = {maker: self.nbytes(v) for v, maker in self.makers.items()}
         sizes |= {maker: tile_bytes(v.type) for v, maker in self.tiles.items()}
-        results = [root(v) for _, v in self.program.graph.results]
-        kept = [self.makers[v] for v in (*self.inputs, *results) if v in self.makers]
-        lives = memory.lifetimes(self.items, loops, sizes, kept)
+        inputs = [self.makers[v] for v in self.inputs]
+        lives = memory.lifetimes(self.items, loops, sizes, [*inputs, *self.kept])
         offsets, total = memory.place(lives, reuse=not self.options.dump)
         join = memory.joined(self.items, loops)
         owners: dict[memory.Slot, list[Value]] = {}

@@ -8,7 +8,7 @@ next member of the same family of weights or caches.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -57,19 +57,33 @@ class Loop:
 MAX_PERIOD = 64
 
 
-def loops(items: Sequence[Item]) -> tuple[Loop, ...]:
-    """The loops of a launch list, in order; a loop that would overwrite a value still to be read is not made."""
-    return _loops(items, 0, len(items))
+Made = tuple[int, int]  # a value: the launch that makes it, and which of its results it is
 
 
-def _loops(items: Sequence[Item], low: int, high: int) -> tuple[Loop, ...]:
-    best = _best(items, low, high)
+def loops(items: Sequence[Item], kept: Sequence[Made] = ()) -> tuple[Loop, ...]:
+    """The loops of a launch list, in order; `kept` values (results) are read behind the last launch.
+
+    A loop that would overwrite a value still to be read is not made.
+    """
+    end = Item(-1, tuple(Ref("value", launch, result) for launch, result in kept))
+    whole = (*items, end)
+    last: dict[Made, int] = {}
+    for launch, item in enumerate(whole):
+        last |= {(r.a, r.b): launch for r in item.refs if r.kind == "value" and not r.writes}
+    return _loops(whole, 0, len(items), last)
+
+
+def _loops(
+    items: Sequence[Item], low: int, high: int, last: Mapping[Made, int]
+) -> tuple[Loop, ...]:
+    best = _best(items, low, high, last)
     if best is None:
         return ()
-    return (*_loops(items, low, best.start), best, *_loops(items, best.end, high))
+    before, after = _loops(items, low, best.start, last), _loops(items, best.end, high, last)
+    return (*before, best, *after)
 
 
-def _best(items: Sequence[Item], low: int, high: int) -> Loop | None:
+def _best(items: Sequence[Item], low: int, high: int, last: Mapping[Made, int]) -> Loop | None:
     best, saved = None, 0
     for start in range(low, high):
         if high - start <= saved:
@@ -78,10 +92,24 @@ def _best(items: Sequence[Item], low: int, high: int) -> Loop | None:
             if items[start].key != items[start + period].key:
                 continue
             loop = Loop(start, period, _iterations(items, start, period, high))
-            gain = loop.period * (loop.count - 1)
-            if loop.count > 1 and gain > saved and not hazards(items, loop):
+            if period * (loop.count - 1) <= saved:
+                continue
+            loop = _shortened(items, loop, last)
+            gain = period * (loop.count - 1)
+            if gain > saved and not hazards(items, loop):
                 best, saved = loop, gain
     return best
+
+
+def _shortened(items: Sequence[Item], loop: Loop, last: Mapping[Made, int]) -> Loop:
+    """The loop as far as an iteration whose values are read behind the next one, which writes over them."""
+    for iteration in range(loop.count - 1):
+        first = loop.start + iteration * loop.period
+        for launch in range(first, first + loop.period):
+            made = ((r.a, r.b) for r in items[launch].refs if r.kind == "value" and r.writes)
+            if any(last.get(m, 0) >= first + 2 * loop.period for m in made):
+                return Loop(loop.start, loop.period, iteration + 1)
+    return loop
 
 
 def _iterations(items: Sequence[Item], start: int, period: int, high: int) -> int:
@@ -139,7 +167,7 @@ def hazards(items: Sequence[Item], loop: Loop) -> bool:
             written = maker[0] + loop.period
             if launch > written or (launch == written and not ref.in_place):
                 return True
-    entries = [first for first, _ in carried(items, loop).items()]
+    entries = list(carried(items, loop))
     readers = (r for item in items[loop.start + loop.period :] for r in item.refs)
     late = {(r.a, r.b) for r in readers if r.kind == "value" and not r.writes}
     return any(entry in late for entry in entries) or len(handed) != len(entries)
