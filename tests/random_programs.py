@@ -80,6 +80,20 @@ def _normed(b: Builder) -> Value:
     return apply("linear", norm, b.leaf("q8_0", WIDTH, WIDTH, op="weight"))
 
 
+def _gated(b: Builder) -> Value:
+    """Gate and up projections and their product, and at times what reads it."""
+    x = b.any()
+    gate, up = (
+        apply("linear", x, b.leaf(b.rng.choice(FORMATS), WIDTH, WIDTH, op="weight")) for _ in "gu"
+    )
+    act = apply(b.rng.choice(("silu", "gelu_tanh", "sigmoid")), gate)
+    product = apply("mul", *((act, up) if b.rng.random() < 0.7 else (up, act)))
+    if b.rng.random() < 0.3:
+        return product
+    down = apply("linear", product, b.leaf("q8_0", WIDTH, WIDTH, op="weight"))
+    return apply("add", down, b.any()) if b.rng.random() < 0.5 else down
+
+
 def _factor(b: Builder) -> Value:
     return apply("mul", b.any(), b.any((ROWS, 1)))
 
@@ -108,7 +122,7 @@ def _append(b: Builder) -> Value:
 
 STEPS: tuple[Callable[[Builder], Value], ...] = (
     _one, _one, _two, _two, _two, _norm, _norm, _linear, _linear, _linear, _residual, _residual,
-    _normed, _factor, _column, _view, _cast, _append,
+    _normed, _gated, _gated, _factor, _column, _view, _cast, _append,
 )  # fmt: skip
 
 
