@@ -16,6 +16,7 @@ from compiler.target import Options, Target
 from passes import (
     add_norm,
     add_norm_quant,
+    attention_quant,
     elementwise_chain,
     elementwise_region,
     glu,
@@ -48,6 +49,8 @@ PASSES = (
          "fusion", glu.run, "1 or 2 launches, and both projections' ways through memory"),
     Pass("linear-residual", "a projection, its residual sum, and the next norm by groups of 32",
          "fusion", linear_residual.run, "1 or 2 launches, and the projection's way through memory"),
+    Pass("attention-quant", "attention, its gate and the quantizing of that",
+         "fusion", attention_quant.run, "1 to 3 launches, and attention's way through memory"),
     Pass("add-norm-quant", "a sum, its norm and the quantizing of that",
          "fusion", add_norm_quant.run, "2 to 4 launches, and the sum and the norm read once"),
     Pass("norm-quant", "a norm and the quantizing of it",

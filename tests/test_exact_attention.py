@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compiler.exact import attention, exp, fma, frame_dot, maximum
+from compiler.exact import attention, exp, fma, frame_dot, maximum, tanh
 from compiler.formats import F16, F32
 from compiler.values import Cache, Rows
 from tests.awkward import SPECIAL, differing
@@ -26,14 +26,17 @@ def loop_page(s, v):
     return m, total, o
 
 
-def loop_attention(q, k, v, first, pos, scale):
+def loop_attention(q, k, v, first, pos, scale, cap=0.0, sink=None):
     """One row and head: q f32[HD], k and v f32[positions, HD]."""
     if first > pos:
         return np.zeros_like(q)
     top = None
+    if sink is not None:
+        top, whole, mixed = sink, f32(1), np.zeros_like(q)
     for page in range(first // 64, pos // 64 + 1):
         some = slice(max(first, page * 64), min(pos + 1, page * 64 + 64))
         s = frame_dot(q[None], k[some])[0] * f32(scale)
+        s = f32(cap) * tanh(s / f32(cap)) if cap else s
         m, total, o = loop_page(s, v[some])
         if top is None:
             top, whole, mixed = m, total, o
@@ -89,6 +92,24 @@ def test_attention_is_the_loop(kind, window, size):
             for h in range(4):
                 k, v = (c.keys(seq)[:, h // 2].astype(f32) for c in (keys, values))
                 want = loop_attention(q[t, h], k, v, first, pos, 0.3)
+                assert differing(got[t, h], want) == 0, (t, h)
+
+
+@pytest.mark.parametrize("kind", ("normal", "zeros", "special"))
+@pytest.mark.parametrize("cap, sinks, window", ((0.7, False, 0), (0.0, True, 7), (5.0, True, 100)))
+def test_softcap_and_sinks_are_the_loop(kind, cap, sinks, window):
+    draw = drawer(kind)
+    keys, values = (filled((2, 8), (150, 65, 21), draw) for _ in "kv")
+    rows, q = rows_at(*PLACES), draw((len(PLACES), 4, 8))
+    sink = draw((4,)).astype(f32) if sinks else None
+    got = attention(q, keys, values, rows, 0.3, window, cap, sink)
+    with np.errstate(all="ignore"):
+        for t, (seq, pos) in enumerate(PLACES):
+            first = max(0, pos - window + 1) if window else 0
+            for h in range(4):
+                k, v = (c.keys(seq)[:, h // 2].astype(f32) for c in (keys, values))
+                one = sink[h] if sinks else None
+                want = loop_attention(q[t, h], k, v, first, pos, 0.3, cap, one)
                 assert differing(got[t, h], want) == 0, (t, h)
 
 

@@ -89,6 +89,21 @@ def test_attention_sees_the_window_of_its_own_sequence() -> None:
     assert np.allclose(got[:, 0], [1, 5.5, 55, 1000])
 
 
+def test_attention_s_sink_is_a_score_without_a_value_and_a_softcap_bounds_scores() -> None:
+    held = [Cache((1, 1)), Cache((1, 1))]
+    places = Rows(*(np.array(v, np.int32) for v in ([0, 0], [0, 1], [])))
+    for cache, values in zip(held, ([1000, 2000], [8, 4]), strict=True):
+        cache.write(places, f32(*values).reshape(2, 1, 1))
+    rest = {"window": 0, "scale": 1.0, "softcap": 1e-3, "rows": places}
+    q = np.ones((2, 1, 1), np.float32)
+    got = get("attention").exact(q=q, k=held[0], v=held[1], sinks=None, **rest)
+    assert np.allclose(got[:, 0], [8, 6])
+    got = get("attention").exact(q=q, k=held[0], v=held[1], sinks=f32(1e-3), **rest)
+    assert np.allclose(got[:, 0], [4, 4])
+    got = get("attention").exact(q=q, k=held[0], v=held[1], sinks=f32(-np.inf), **rest)
+    assert np.allclose(got[:, 0], [8, 6])
+
+
 def test_embed_decodes_the_rows_that_it_needs() -> None:
     table = encode(FORMATS["q4_0"], np.random.default_rng(0).standard_normal((50, 64)).astype("f4"))
     token = np.array([[3, 49], [0, 3]], np.int32)
@@ -171,9 +186,9 @@ REFUSALS = [
      "attention needs KV to divide H for q[T, H, HD] and k[KV, HD], "
      "got f32[T, 3, 8] and cache_f32[2, 8]"),
     ("attention", ("f32[T, 2, 8]", "cache_f32[2, 8]", "cache_f32[2, 8]", "rows[T]"),
-     {"softcap": 30.0}, "attention does not take softcap yet, got softcap=30.0"),
-    ("attention", ("f32[T, 2, 8]", "cache_f32[2, 8]", "cache_f32[2, 8]", "f32[2]", "rows[T]"), {},
-     "attention does not take sinks yet, got sinks=f32[2]"),
+     {"softcap": -1.0}, "attention needs softcap above 0, got -1.0"),
+    ("attention", ("f32[T, 2, 8]", "cache_f32[2, 8]", "cache_f32[2, 8]", "f32[3]", "rows[T]"), {},
+     "attention needs sinks of f32[2], got f32[3]"),
     ("expert_linear", ("f32[T, 8]", "f32[4, 5, 8]", "i32[3, 2]"), {},
      "expert_linear needs x[T, K] or x[T, P, K] for picks [T, P], got f32[T, 8] and i32[3, 2]"),
     ("quantize", ("f32[4, 40]",), {}, "quantize needs a multiple of 32 as n, got f32[4, 40]"),

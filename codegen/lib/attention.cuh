@@ -200,10 +200,13 @@ struct PagePart {
   float* sum;  // [HD]
 };
 
-// This warp's attention to a page's keys [first, end).
-template <class T, int HD>
+// A score drawn in between -cap and cap.
+__device__ inline float capped(float score, float cap) { return cap * tanh32(score / cap); }
+
+// This warp's attention to a page's keys [first, end); score_of(dot) is a key's score.
+template <class T, int HD, class Score>
 __device__ inline void attend_page(const float* q, PageScratch<T, HD>& s, const T* keys, const T* values, int first,
-                                   int end, float scale, PagePart part) {
+                                   int end, Score score_of, PagePart part) {
   using V = ValueRows<T, HD>;
   const int lane = threadIdx.x % 32;
   KeyColumns<T, HD> columns;
@@ -214,7 +217,7 @@ __device__ inline void attend_page(const float* q, PageScratch<T, HD>& s, const 
   float score[2], top = -infinity();
   page_dots(keys, columns, q, s, first, end, score);
   for (int half = 0; half < 2; half++) {
-    score[half] = score[half] * scale;
+    score[half] = score_of(score[half]);
     if (half * 32 + lane >= first && half * 32 + lane < end) top = max_of(top, score[half]);
   }
   for (int step = 1; step < 32; step *= 2) top = max_of(top, __shfl_xor_sync(~0u, top, step));

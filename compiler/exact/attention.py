@@ -1,11 +1,14 @@
 """Causal attention over cached keys and values, f32, in pages of 64 absolute positions.
 
 For a row and a head, over the keys j in [max(0, pos - window + 1), pos], page by page:
-  s_j = fl(dot(q, k_j) * scale), the dot in the frame of `compiler.exact.frame`;
+  s_j = fl(dot(q, k_j) * scale), the dot in the frame of `compiler.exact.frame`; with a softcap
+  s_j = fl(cap * tanh(fl(s_j / cap)));
   m = max s_j; e_j = exp(s_j - m); l = e_first, then l = fl(l + e_j) in key order;
   o = fl(e_first * v_first), then o = fma(e_j, v_j, o) in key order.
 Pages are folded in order: M, L, O = m, l, o of the first; then n = max(M, m); a = exp(M - n);
 b = exp(m - n); L = fma(L, a, fl(l * b)); O = fma(O, a, fl(o * b)); M = n. The result is O / L.
+A head's sink is a page before the first, of one key whose score it is and whose value is 0:
+M, L, O = sink, 1, 0.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from numpy.typing import NDArray
 from compiler.exact.chain import TILE, Step, chain, fold, least
 from compiler.exact.fma import Doubles, Floats, fma
 from compiler.exact.frame import SEGMENT
-from compiler.exact.functions import exp
+from compiler.exact.functions import exp, tanh
 from compiler.exact.sums import maximum, row_max
 from compiler.values import Cache, Rows
 
@@ -51,22 +54,43 @@ class Part:
     values: Floats  # o, f32[n, H, HD]
 
 
+@dataclass(frozen=True)
+class Scores:
+    """What is done to dots: `* scale`, and, unless 0, the softcap."""
+
+    scale: np.float32
+    softcap: np.float32
+
+    def of(self, dots: Floats) -> Floats:
+        scores = dots * self.scale
+        return self.softcap * tanh(scores / self.softcap) if self.softcap else scores
+
+
 @np.errstate(all="ignore")
 def attention(
-    q: Floats, keys: Cache, values: Cache, rows: Rows, scale: float | None = None, window: int = 0
+    q: Floats,
+    keys: Cache,
+    values: Cache,
+    rows: Rows,
+    scale: float | None = None,
+    window: int = 0,
+    softcap: float = 0.0,
+    sinks: Floats | None = None,
 ) -> Floats:
     """q f32[T, H, HD], caches of [KV, HD] that hold the rows' own keys -> f32[T, H, HD].
 
     Head h reads head h // (H / KV) of the cache. `scale` is rounded to f32; 1 / sqrt(HD) unless
-    given. A window counts the row's own position; 0 is none. A row without keys gives 0.
+    given. A window counts the row's own position; 0 is none. `softcap` is rounded to f32; 0 is
+    none. sinks: f32[H]. A row without keys gives 0.
     """
     out = np.zeros_like(q, np.float32)
     pairs, places = _pairs(rows, window)
     if not pairs.row.size:
         return out
     factor = np.float32(q.shape[-1] ** -0.5 if scale is None else scale)
-    parts = _parts(q, _pages(keys, places), _pages(values, places), pairs, factor)
-    return _fold(out, pairs, parts)
+    form = Scores(factor, np.float32(softcap))
+    parts = _parts(q, _pages(keys, places), _pages(values, places), pairs, form)
+    return _fold(out, pairs, parts, sinks)
 
 
 def _pairs(rows: Rows, window: int) -> tuple[Pairs, list[tuple[int, int]]]:
@@ -92,7 +116,7 @@ def _pages(cache: Cache, places: list[tuple[int, int]]) -> Floats:
     return out
 
 
-def _parts(q: Floats, keys: Floats, values: Floats, pairs: Pairs, scale: np.float32) -> Part:
+def _parts(q: Floats, keys: Floats, values: Floats, pairs: Pairs, form: Scores) -> Part:
     n, (heads, size) = len(pairs.row), q.shape[1:]
     out = Part(*(np.empty((n, heads, *more), np.float32) for more in ((), (), (size,))))
     turned = _turned(keys)
@@ -106,7 +130,7 @@ def _parts(q: Floats, keys: Floats, values: Floats, pairs: Pairs, scale: np.floa
         mine = pairs[some]
         heads_q = grouped[mine.row]
         normal = bool(least(heads_q) * least_key >= 2.0**-100)
-        top, total, weights = _weights(_scores(heads_q, turned, mine, normal) * scale, mine)
+        top, total, weights = _weights(form.of(_scores(heads_q, turned, mine, normal)), mine)
         out.top[some], out.total[some] = top.reshape(-1, heads), total.reshape(-1, heads)
         normal = bool(least(weights) * least_value >= 2.0**-100)
         mixed = chain(heads_q.shape, _mix(weights, doubles, mine), normal)
@@ -165,13 +189,17 @@ def _mix(weights: Floats, values: Doubles, pairs: Pairs) -> Iterator[Step]:
         yield live, doubles[j, :live, ..., None], v[:, :, None]
 
 
-def _fold(out: Floats, pairs: Pairs, parts: Part) -> Floats:
+def _fold(out: Floats, pairs: Pairs, parts: Part, sinks: Floats | None) -> Floats:
     first = np.flatnonzero(pairs.nth == 0)
-    top, total, values = parts.top[first], parts.total[first], parts.values[first]
     rows = pairs.row[first]
     slot = np.empty(len(out), np.intp)
     slot[rows] = np.arange(len(rows))
-    for nth in range(1, int(pairs.nth.max()) + 1):
+    if sinks is None:
+        top, total, values = parts.top[first], parts.total[first], parts.values[first]
+    else:
+        top = np.tile(sinks.astype(np.float32), (len(rows), 1))
+        total, values = np.ones_like(top), np.zeros_like(parts.values[first])
+    for nth in range(1 if sinks is None else 0, int(pairs.nth.max()) + 1):
         some = np.flatnonzero(pairs.nth == nth)
         at = slot[pairs.row[some]]
         high = maximum(top[at], parts.top[some])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from compiler import exact
 from compiler.ops import Op, OpError, define, sample
-from compiler.ops.rules import Array, Reals, count, need, same_rows, width
+from compiler.ops.rules import Array, Reals, count, need, positive, same_rows, width
 from compiler.types import CACHES, Type
 from compiler.values import Cache, Rows
 
@@ -19,9 +19,6 @@ def _infer(
     q: Type, k: Type, v: Type, window: int, scale: float, softcap: float, sinks: Type | None,
     rows: Type,
 ) -> Type:  # fmt: skip
-    if sinks is not None or softcap != 0.0:
-        part = "softcap" if sinks is None else "sinks"
-        raise OpError(f"attention does not take {part} yet, got {part}={sinks or softcap}")
     hd = width("attention", q)
     need(q.rank == 3, "attention needs q[T, H, HD]", q)
     same_rows("attention", q, rows)
@@ -31,6 +28,9 @@ def _infer(
          "attention needs KV to divide H for q[T, H, HD] and k[KV, HD]", q, k)  # fmt: skip
     if window < 0 or not scale >= 0.0:
         raise OpError(f"attention needs window and scale of 0 or more, got {window} and {scale}")
+    positive("attention", "softcap", softcap, zero=True)
+    need(sinks is None or sinks == Type("f32", q.shape[1:2]),
+         f"attention needs sinks of f32[{q.shape[1]}]", sinks)  # fmt: skip
     return Type("f32", (q.shape[0], int(q.shape[1]) * hd))
 
 
@@ -50,8 +50,7 @@ def _exact(
     sinks: Array | None, rows: Rows,
 ) -> Array:  # fmt: skip
     """compiler.exact.attention: pages of 64 positions, each summed in key order, then folded."""
-    del softcap, sinks
-    y = exact.attention(q, k, v, rows, scale_of(scale, q.shape[-1]), window)
+    y = exact.attention(q, k, v, rows, scale_of(scale, q.shape[-1]), window, softcap, sinks)
     return y.reshape(len(q), -1)
 
 
@@ -60,23 +59,30 @@ def _meaning(
     sinks: Reals | None, rows: Rows,
 ) -> Reals:  # fmt: skip
     """softmax(scale * q . k) v over the positions that a row sees."""
-    del softcap, sinks
     out = np.zeros((len(rows), q.shape[1], q.shape[2]))
+    factor = scale or 1.0 / sqrt(q.shape[-1])
     for t, seq in enumerate(rows.seq.tolist()):
         span = _span(rows, t, window)
         keys, values = k.keys(seq)[span], v.keys(seq)[span]
-        out[t] = _row(q[t], keys, values, scale or 1.0 / sqrt(q.shape[-1]))
+        out[t] = _row(q[t], keys, values, factor, softcap, sinks)
     return out.reshape(len(rows), -1)
 
 
-def _row(q: Reals, keys: NDArray[np.floating], values: NDArray[np.floating], scale: float) -> Reals:
+def _row(
+    q: Reals, keys: NDArray[np.floating], values: NDArray[np.floating], scale: float,
+    softcap: float, sinks: Reals | None,
+) -> Reals:  # fmt: skip
     """q [H, HD], keys and values [J, KV, HD] -> [H, HD]; no keys: 0."""
     if not len(keys):
         return np.zeros_like(q)
     grouped = q.reshape(keys.shape[1], -1, q.shape[-1])
     score = np.einsum("gid,jgd->gij", grouped, keys.astype(np.float64)) * scale
+    if softcap:
+        score = softcap * np.tanh(score / softcap)
+    if sinks is not None:  # a score of its own, to which no value belongs
+        score = np.concatenate([score, sinks.reshape(*score.shape[:2], 1)], axis=-1)
     weight = np.exp(score - score.max(axis=-1, keepdims=True))
-    weight /= weight.sum(axis=-1, keepdims=True)
+    weight = (weight / weight.sum(axis=-1, keepdims=True))[..., : len(keys)]
     return np.einsum("gij,jgd->gid", weight, values.astype(np.float64)).reshape(q.shape)
 
 
@@ -86,10 +92,12 @@ def _flops(ins: Sequence[Type], outs: Sequence[Type]) -> int:
     return 4 * count(ins[0])
 
 
-def _sample(n: int, h: int, kv: int, hd: int, rows: str = "", more: str = "") -> str:
+def _sample(
+    n: int, h: int, kv: int, hd: int, rows: str = "", more: str = "", sinks: bool = False
+) -> str:
     return sample(
         f"q: f32[{n}, {h}, {hd}]; k: f32[{n}, {kv}, {hd}]; v: f32[{n}, {kv}, {hd}]; "
-        f"r: rows[{n}]{rows}",
+        f"r: rows[{n}]{rows}" + (f"; s: f32[{h}]" if sinks else ""),
         f"cache c {{ k [{kv}, {hd}], v [{kv}, {hd}] }}",
         "c.k = append(c.k, k)",
         "c.v = append(c.v, v)",
@@ -107,7 +115,8 @@ define(
         meaning=_meaning,
         exact=_exact,
         doc="softmax(scale * q . k) v of q[T, H, HD] over the positions of its sequence up to its "
-        "own in caches [KV, HD], the last `window` if not 0: f32[T, H * HD]",
+        "own in caches [KV, HD], the last `window` if not 0: f32[T, H * HD]; softcap: scores are "
+        "softcap * tanh(score / softcap); sinks[H]: a score more for each head, without a value",
         samples=(
             _sample(1, 1, 1, 1),
             _sample(4, 6, 3, 37, FOUR),
@@ -115,6 +124,9 @@ define(
             _sample(4, 2, 2, 32, FOUR, ", window=2, scale=0.5"),
             _sample(70, 2, 1, 32),
             _sample(70, 2, 1, 20, more=", window=65"),
+            _sample(4, 4, 2, 32, FOUR, ", softcap=0.5"),
+            _sample(4, 6, 3, 33, FOUR, ", sinks=s", sinks=True),
+            _sample(70, 2, 1, 32, more=", window=65, softcap=20.0, sinks=s", sinks=True),
         ),
         flops=_flops,
     )
