@@ -36,9 +36,12 @@ class Names:
 
     def unique(self, name: str) -> str:
         head, dot, last = name.rpartition(".")
-        name = head + dot + last[:MAX_PIECE]
-        self.count[name] = count = self.count.get(name, 0) + 1
-        return name if count == 1 else self.unique(f"{name}_{count}")
+        base = made = head + dot + last[:MAX_PIECE]
+        while made in self.count:
+            self.count[base] += 1
+            made = f"{base}_{self.count[base]}"
+        self.count[made] = 1
+        return made
 
 
 def function_names(functions: Iterable[Function]) -> dict[Function, str]:
@@ -88,7 +91,9 @@ def _telling(v: Value) -> str:
     made, table = v, dict[Value, Value]()
     if v.node.op == "call":
         made = v.node.function.results[v.index]
-        table = {p.result(): o for p, o in zip(v.node.function.params, v.node.operands, strict=True)}
+        table = {
+            p.result(): o for p, o in zip(v.node.function.params, v.node.operands, strict=True)
+        }
     while made.node.op in ("add", "mul") and len(made.node.operands) == 2:
         inside = [o for o in made.node.operands if o.node.op in ("add", "mul", "linear")]
         if not inside:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from compiler.diagnostics import Span
 from compiler.graph import (
     LEAVES,
     Function,
@@ -63,8 +64,8 @@ class Reader(Expressions):
                 self.trace.levels = [Level(None, {}, item.span, self.file)]
                 self.report(Fault("a dump holds kernels, got something else"), item.span)
         if not any(isinstance(i, tree.Kernel) and i.name == FORWARD for i in parsed.items):
-            at = self.trace.user_span(self.file)
-            self.report(Fault("a dump needs a kernel forward"), at)
+            self.trace.levels = []
+            self.report(Fault("a dump needs a kernel forward"), Span(self.file, 1, 1, 1))
 
     def graph(self) -> Graph:
         """Effects are the caches that nothing writes over."""
