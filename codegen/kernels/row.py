@@ -1,7 +1,7 @@
 """Kernels that work within rows: elementwise ops, norms, softmax, reductions, quantize, and every fusion of them.
 
-One block a row where something is reduced over it; else blocks share a row's columns. Each value is read before the
-thread that read it writes, so results may take over operands' buffers.
+One block a row where something is reduced over it; else blocks share a row's columns. A result may take over the buffer
+of an operand of the row's shape that each thread has read before it stores anything.
 """
 
 from __future__ import annotations
@@ -47,10 +47,12 @@ def plan(node: Node, context: Context) -> Launch:
         (*([Param("const Step*", "step")] if dynamic else ()), *names.parameters()),
         (("rows", rows), ("body", text)),
     )
-    read = [v for p, v in zip(fn.params, _passed(node), strict=True) if names.is_read(p)]
+    passed = zip(fn.params, _passed(node), strict=True)
+    read = {names(p.result()): v for p, v in passed if names.is_read(p)}
+    early = row_text.read_first(text, read)
     args = (
         *([Arg("rows", node.operands[0])] if dynamic else ()),
-        *(Arg("value", v) for v in read),
+        *(Arg("value", v) for v in read.values()),
         *(Arg("value", node.result(i), writes=True) for i in range(len(node.types))),
     )
     chunks = "1" if whole else str(-(-width // (4 * threads)))
@@ -61,7 +63,7 @@ def plan(node: Node, context: Context) -> Launch:
         Grid(grid_count(shape or (1,)), chunks),
         str(threads),
         str(8 * -(-width // (4 * threads)) * (threads // 32)) if whole else "0",
-        tuple(v for v in node.operands if v.type.shape == shape),
+        tuple(v for name, v in read.items() if v.type.shape == shape and name in early),
     )
 
 

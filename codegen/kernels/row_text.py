@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codegen.expr import ctype
@@ -38,6 +39,13 @@ def text(steps: Sequence[Step], rows: Rows) -> tuple[str, ...]:
     for item in items:
         out += _loop(item, kept, loaded, rows) if isinstance(item, list) else _single(item, rows)
     return tuple(out)
+
+
+def read_first(body: Sequence[str], names: Iterable[str]) -> frozenset[str]:
+    """Of parameters that are read at `at + d`: those of which a thread stores no result before it has read them."""
+    first = next((at for at, line in enumerate(body) if "_out" in line), len(body))
+    after = "\n".join(body[first:])
+    return frozenset(n for n in names if not re.search(rf"\b{n}\[at \+ d\]", after))
 
 
 def _columns(steps: Sequence[Step], rows: Rows) -> frozenset[str]:
