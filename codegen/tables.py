@@ -255,12 +255,13 @@ def _scalars(plan: Plan) -> Mapping[str, str]:
     results = dict(plan.graph.results)
     vocabulary = results["logits"].type.shape[-1] if plan.program.is_model else 0
     rows = [i.type.shape[0] for i in plan.program.inputs if i.type.dtype == "rows"]
-    most = plan.options.max_rows if plan.program.is_model else next(iter(rows), 1)
+    in_steps = plan.program.is_model or ROWS in rows
+    most = plan.options.max_rows if in_steps else next(iter(rows), 1)
     return {
         "program": _string(plan.program.name),
         "rows": str(most),
-        "wanted": str(max_wanted(plan) if plan.program.is_model else most),
-        "seqs": str(plan.options.max_seqs if plan.program.is_model else most),
+        "wanted": str(max_wanted(plan) if in_steps else most),
+        "seqs": str(plan.options.max_seqs if in_steps else most),
         "vocabulary": str(vocabulary),
         "logits": str(offset.get("logits", 0)),
         "next": str(offset.get("next", 0)),

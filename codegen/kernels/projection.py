@@ -32,7 +32,7 @@ class LinearShape:
         groups = -(-k // 512)
         row_tiles = max(outputs // 8, 8 // groups)
         tiles = row_tiles * groups
-        warps = tiles if tiles <= 16 else next(w for w in (16, 12, 8) if tiles % w == 0 or w == 8)
+        warps = tiles if tiles <= 16 else min(range(8, 17), key=lambda w: (-tiles % w, -w))
         return LinearShape(row_tiles, warps, 8 * row_tiles * (-(-k // 128) + 1) * 4)
 
     @property

@@ -1,5 +1,6 @@
 // Quantized activations [rows][K]: words of 8 bits, one scale and one sum a group of 32.
 struct Q8 {
+  static constexpr int WORDS = 1;
   int8_t* words;
   float* scales;
   float* sums;
@@ -7,6 +8,7 @@ struct Q8 {
 
 // The same with a second word: value = scale * (word + low / 128), some 14 bits.
 struct Q8x2 {
+  static constexpr int WORDS = 2;
   int8_t* words;
   int8_t* low;
   float* scales;

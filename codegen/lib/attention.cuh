@@ -50,7 +50,7 @@ __device__ inline void halves_to_floats(unsigned word, float& low, float& high) 
 }
 
 // The greatest power of two, at most `most`, that divides n.
-constexpr int run_length(int n, int most) {
+__host__ __device__ constexpr int run_length(int n, int most) {
   int length = 1;
   while (length < most && n % (2 * length) == 0) length *= 2;
   return length;

@@ -88,21 +88,38 @@ __device__ inline float chain(const float (&weight)[32], const float* x, int k, 
   return p;
 }
 
+// This lane's segment of tile `tile` of a block's outputs; of none beyond the matrix.
+template <class W, int N, int K, class L>
+__device__ inline Segment<W> block_segment(int block, int tile, const uint8_t* weight) {
+  const int row_tile = block * (L::OUTPUTS / 8) + tile / L::GROUPS, group = tile % L::GROUPS, lane = threadIdx.x % 32;
+  Segment<W> w = {};
+  if (tile < L::TILES && row_tile * 8 < N && group * 4 + lane / 8 < L::SEGMENTS) w = load_segment<W>(weight + tile_at<W, K>(row_tile, group), lane);
+  return w;
+}
+
+// What a warp of the block begins with: weights alone, so that it may be loaded before grid_dependency_wait.
+template <class W, int N, int K, class L>
+__device__ inline Segment<W> first_segment(int block, const uint8_t* weight) {
+  return block_segment<W, N, K, L>(block, threadIdx.x / 32, weight);
+}
+
 // Partial dots of ROWS activation rows from `first` with a block's outputs, segment by segment; a barrier must follow.
+// `w` is the warp's first_segment; the next is loaded while one is worked on.
 template <class W, int N, int K, class L, int ROWS, class X>
-__device__ inline void partial_dots(LinearPartials<L, ROWS>& s, int block, const uint8_t* weight, X x, int first, int rows) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  for (int tile = warp; tile < L::TILES; tile += L::THREADS / 32) {
-    const int row_tile = block * (L::OUTPUTS / 8) + tile / L::GROUPS, group = tile % L::GROUPS;
-    const int segment = group * 4 + lane / 8, output = tile / L::GROUPS * 8 + lane % 8;
-    if (row_tile * 8 >= N || segment >= L::SEGMENTS) continue;
-    const Segment<W> w = load_segment<W>(weight + tile_at<W, K>(row_tile, group), lane);
-    float p[ROWS] = {};
-    segment_dots<W, K, ROWS>(w, segment, x, first, rows, p);
-    UNROLL
-    for (int r = 0; r < ROWS; r++) {
-      if (first + r < rows) s.part[r][output][segment] = p[r];
+__device__ inline void partial_dots(LinearPartials<L, ROWS>& s, int block, const uint8_t* weight, Segment<W> w, X x, int first, int rows) {
+  const int lane = threadIdx.x % 32;
+  for (int tile = threadIdx.x / 32; tile < L::TILES; tile += L::THREADS / 32) {
+    const int segment = tile % L::GROUPS * 4 + lane / 8, output = tile / L::GROUPS * 8 + lane % 8;
+    const Segment<W> next = block_segment<W, N, K, L>(block, tile + L::THREADS / 32, weight);
+    if (segment < L::SEGMENTS) {
+      float p[ROWS] = {};
+      segment_dots<W, K, ROWS>(w, segment, x, first, rows, p);
+      UNROLL
+      for (int r = 0; r < ROWS; r++) {
+        if (first + r < rows) s.part[r][output][segment] = p[r];
+      }
     }
+    w = next;
   }
 }
 
@@ -125,10 +142,14 @@ __device__ inline void each_output(int block, int first, int rows, Store store) 
   }
 }
 
-// A plain projection: store(r, n, dot) for each row and output of the block.
-template <class W, int N, int K, class L, int ROWS, class X, class Store>
-__device__ inline void linear_block(LinearPartials<L, ROWS>& s, int block, const uint8_t* weight, X x, int first, int rows, Store store) {
-  partial_dots<W, N, K, L, ROWS>(s, block, weight, x, first, rows);
+// A plain projection: store(r, n, dot) for each row and output of the block. The block waits here for the launches before
+// it, then runs `prologue`, which may fill what `store` reads of the shared memory.
+template <class W, int N, int K, class L, int ROWS, class X, class Prologue, class Store>
+__device__ inline void linear_block(LinearPartials<L, ROWS>& s, int block, const uint8_t* weight, X x, int first, int rows, Prologue prologue, Store store) {
+  const Segment<W> early = first_segment<W, N, K, L>(block, weight);
+  grid_dependency_wait();
+  prologue();
+  partial_dots<W, N, K, L, ROWS>(s, block, weight, early, x, first, rows);
   __syncthreads();
   each_output<N, L, ROWS>(block, first, rows, [&](int r, int n, int output) { store(r, n, folded_dot(s, r, output)); });
 }

@@ -1,0 +1,316 @@
+// How a projection of many rows is cut: a block makes ROWS x OUTPUTS dots, each of its warps WARP_ROWS x WARP_OUTPUTS of
+// them; DEPTH segments of 128 inputs are in shared memory or on their way there.
+template <int ROWS, int OUTPUTS, int WARP_ROWS, int WARP_OUTPUTS, int DEPTH>
+struct DotTile {
+  static constexpr int ROWS_EACH = ROWS, OUTPUTS_EACH = OUTPUTS, DEPTH_EACH = DEPTH;
+  static constexpr int WARPS_DOWN = ROWS / WARP_ROWS, WARPS = WARPS_DOWN * (OUTPUTS / WARP_OUTPUTS), THREADS = 32 * WARPS;
+  static constexpr int DOWN = WARP_ROWS / 16, ACROSS = WARP_OUTPUTS / 8;  // of a warp, in tiles of mma
+};
+
+// A segment's inputs of a tile of dots: 16-byte pieces of the rows' words, piece p of row r at p ^ r % 8; the outputs'
+// levels as the device layout has them.
+template <class W, class X, class L>
+struct TileSegment {
+  alignas(128) int8_t words[X::WORDS][L::ROWS_EACH][128];
+  alignas(128) uint8_t levels[L::OUTPUTS_EACH / 8][Tile<W>::PIECES][128];
+  alignas(16) float scales[L::ROWS_EACH][4], sums[W::OFFSET < 0 ? 1 : L::ROWS_EACH][4];
+};
+
+// A segment's scales and offsets of the outputs, in f32.
+template <class W, class L>
+struct WideScales {
+  alignas(16) float d[L::OUTPUTS_EACH][4], m[W::OFFSET < 0 ? 1 : L::OUTPUTS_EACH][4];
+};
+
+// What a block shares: the segments that it works on, then the dots (a row is longer by 8, against bank conflicts).
+template <class W, class X, class L>
+struct TileShared {
+  union {
+    TileSegment<W, X, L> segment[L::DEPTH_EACH];
+    float dot[L::ROWS_EACH][L::OUTPUTS_EACH + 8];
+  };
+  WideScales<W, L> wide[2];
+};
+
+// A lane's dots of a warp: rows lane / 4 and 8 more, outputs lane % 4 * 2 and one more of each tile of mma.
+template <class L>
+struct TileDots {
+  float t[L::DOWN][L::ACROSS][4];
+};
+
+// Which words of an activation: the high ones, and of two words a value then the low ones.
+__device__ inline const int8_t* word_plane(Q8 x, int) { return x.words; }
+
+__device__ inline const int8_t* word_plane(Q8x2 x, int plane) { return plane == 0 ? x.words : x.low; }
+
+// Copies 4 floats of a row of BLOCKS; where blocks are lacking, zeros.
+template <int BLOCKS>
+__device__ inline void copy_block_floats(AsyncCopies& copies, float* to, const float* from, int block, bool present) {
+  constexpr int EACH = BLOCKS % 4 == 0 ? 4 : BLOCKS % 2 == 0 ? 2 : 1;  // as far as rows are aligned
+  UNROLL
+  for (int b = 0; b < 4; b += EACH) {
+    copy_async<4 * EACH>(copies, to + b, from + b, present && (BLOCKS % 4 == 0 || block + b < BLOCKS));
+  }
+}
+
+// This thread's part of copying the rows, segment by segment; rows beyond the last are zeros.
+template <class W, int K, class X, class L>
+struct RowCopies {
+  static constexpr int STEP = L::THREADS / 8, SCALE_STEP = L::THREADS;  // rows that the block copies at once
+  const int8_t* words[X::WORDS];
+  const float *scales, *sums;
+  int left, scales_left, block = 0;  // rows from this thread's first one on
+  __device__ RowCopies(X x, int first, int rows) : left(rows - first - int(threadIdx.x) / 8), scales_left(rows - first - int(threadIdx.x)) {
+    const size_t row = first + int(threadIdx.x) / 8, scale_row = first + int(threadIdx.x);
+    for (int p = 0; p < X::WORDS; p++) words[p] = word_plane(x, p) + row * K + threadIdx.x % 8 * 16;
+    scales = x.scales + scale_row * (K / 32);
+    sums = x.sums + scale_row * (K / 32);
+  }
+  __device__ void next(TileSegment<W, X, L>& s, AsyncCopies& copies) {
+    const int piece = threadIdx.x % 8, row = threadIdx.x / 8;
+    const bool within = K % 128 == 0 || block * 32 + piece * 16 < K;
+    UNROLL
+    for (int p = 0; p < X::WORDS; p++) {
+      UNROLL
+      for (int i = 0; i < L::ROWS_EACH; i += STEP) {
+        copy_async<16>(copies, &s.words[p][row + i][(piece ^ row % 8) * 16], words[p] + i * K, within && i < left);
+      }
+      words[p] += 128;
+    }
+    UNROLL
+    for (int i = 0; i < L::ROWS_EACH; i += SCALE_STEP) {
+      const int at = threadIdx.x + i, from = i * (K / 32);
+      if (i + SCALE_STEP > L::ROWS_EACH && at >= L::ROWS_EACH) break;
+      copy_block_floats<K / 32>(copies, s.scales[at], scales + from, block, i < scales_left);
+      if constexpr (W::OFFSET >= 0) copy_block_floats<K / 32>(copies, s.sums[at], sums + from, block, i < scales_left);
+    }
+    scales += 4;
+    sums += 4;
+    block += 4;
+  }
+};
+
+// This thread's part of copying the outputs, segment by segment; outputs beyond the last tile are zeros. A block has as
+// many outputs of each weight, one weight's after the other's.
+template <class W, int N, int K, class X, class L, int WEIGHTS>
+struct LevelCopies {
+  static constexpr int THREADS_A_TILE = 8 * Tile<W>::PIECES, STEP = L::THREADS / THREADS_A_TILE;  // tiles copied at once
+  static constexpr int TILES = L::OUTPUTS_EACH / 8 / WEIGHTS;
+  static_assert(TILES % STEP == 0, "a thread's turn has one weight");
+  const uint8_t* levels[WEIGHTS];
+  int left, segment = 0;  // tiles from this thread's first one on
+  __device__ LevelCopies(const uint8_t* const (&weights)[WEIGHTS], int block) {
+    const int thread = threadIdx.x, tile = block * TILES + thread / THREADS_A_TILE;
+    const size_t at = tile_at<W, K>(tile, 0) + thread % THREADS_A_TILE / 8 * 512 + thread % 8 * 16;
+    for (int w = 0; w < WEIGHTS; w++) levels[w] = weights[w] + at;
+    left = (N + 7) / 8 - tile;
+  }
+  __device__ void next(TileSegment<W, X, L>& s, AsyncCopies& copies) {
+    uint8_t* to = s.levels[0][0] + threadIdx.x * 16;
+    UNROLL
+    for (int i = 0; i < TILES * WEIGHTS; i += STEP) {
+      const uint8_t* from = levels[i / TILES] + tile_at<W, K>(i % TILES, 0);
+      copy_async<16>(copies, to + i * THREADS_A_TILE * 16, from, N % (TILES * 8) == 0 || i % TILES < left);
+    }
+    const int step = ++segment % 4 == 0 ? Tile<W>::BYTES - 384 : 128;
+    for (int w = 0; w < WEIGHTS; w++) levels[w] += step;
+  }
+};
+
+// This thread's part of the outputs' scales, which go through registers on their way to become f32.
+template <class W, int N, int K, class L, int WEIGHTS>
+struct ScaleCopies {
+  static constexpr int TILES = L::OUTPUTS_EACH / 8 / WEIGHTS, EACH_TILE = Tile<W>::SCALE_BYTES * 4;  // halves
+  static constexpr int EACH = L::OUTPUTS_EACH / 8 * EACH_TILE / L::THREADS;
+  static_assert(EACH >= 1 && EACH <= 4, "a thread has some halves of one output's scales or offsets");
+  unsigned held[(EACH + 1) / 2];
+  const uint8_t* halves;
+  int segment = 0;
+  __device__ ScaleCopies(const uint8_t* const (&weights)[WEIGHTS], int block) {
+    const int half = threadIdx.x * EACH, of_block = half / EACH_TILE;
+    const int tile = min(block * TILES + of_block % TILES, (N + 7) / 8 - 1);  // beyond the last, something
+    halves = weights[of_block / TILES] + tile_at<W, K>(tile, 0) + Tile<W>::PIECES * 512 + half % EACH_TILE * 2;
+  }
+  __device__ void load() {
+    UNROLL
+    for (int i = 0; i < (EACH + 1) / 2; i++) held[i] = EACH == 1 ? *(const uint16_t*)halves : ((const unsigned*)halves)[i];
+    halves += ++segment % 4 == 0 ? Tile<W>::BYTES - EACH_TILE * 6 : EACH_TILE * 2;
+  }
+  __device__ void store(WideScales<W, L>& wide) const {
+    const int half = threadIdx.x * EACH, each = Tile<W>::SCALE_BYTES / 2, part = half % each;
+    float* to = W::OFFSET < 0 || part < 4 ? &wide.d[half / each][part % 4] : &wide.m[half / each][part % 4];
+    UNROLL
+    for (int i = 0; i < EACH; i++) to[i] = half_to_float(uint16_t(held[i / 2] >> i % 2 * 16));
+  }
+};
+
+// Integer dots of a tile of mma, as they are made and as floats. The sum of one word's products is below 2^22: it grows
+// in the mantissa of 1.5 * 2^23, and one subtraction gives it as a float.
+template <class W>
+__device__ inline void tile_dots(int (&d)[4][4], const unsigned (&a)[1][4][4], const unsigned (&b)[4][2]) {
+  UNROLL
+  for (int i = 0; i < 16; i++) d[i / 4][i % 4] = 0x4b400000;
+  mma_s8(d, a[0], b);
+}
+
+__device__ inline float dot_value(Q8, int d) { return float_of(unsigned(d)) - 12582912.0f; }
+
+// Two words a value: 128 * high + low, rounded once.
+template <class W>
+__device__ inline void tile_dots(int (&d)[4][4], const unsigned (&a)[2][4][4], const unsigned (&b)[4][2]) {
+  UNROLL
+  for (int i = 0; i < 16; i++) d[i / 4][i % 4] = 0;
+  mma_s8(d, a[0], b);
+  UNROLL
+  for (int i = 0; i < 16; i++) d[i / 4][i % 4] *= 128;
+  mma_s8(d, a[1], b);
+}
+
+__device__ inline float dot_value(Q8x2, int d) { return float(d); }
+
+// The levels of 8 outputs' segment as mma takes them, 4 blocks.
+template <class W>
+__device__ inline void load_levels(unsigned (&b)[4][2], const uint8_t (&tile)[Tile<W>::PIECES][128], int lane) {
+  constexpr int COUNT = Tile<W>::PIECES / 4;
+  unsigned word[COUNT][4];
+  const void* row[COUNT];
+  UNROLL
+  for (int i = 0; i < COUNT; i++) row[i] = tile[i * 4] + lane * 16;
+  load_matrices(word, row);
+  UNROLL
+  for (int i = 0; i < 4; i++) {
+    if constexpr (W::BITS == 8) {
+      b[i][0] = word[i / 2][i % 2 * 2];
+      b[i][1] = word[i / 2][i % 2 * 2 + 1];
+    } else {
+      b[i][0] = unsigned(nibble_levels<W::ZERO>(word[0][i]));
+      b[i][1] = unsigned(nibble_levels<W::ZERO>(word[0][i] >> 4));
+    }
+  }
+}
+
+// The words of 16 rows' segment as mma takes them, 4 blocks.
+__device__ inline void load_words(unsigned (&a)[4][4], const int8_t (*row)[128], int lane) {
+  const void* at[4];
+  UNROLL
+  for (int b = 0; b < 4; b++) at[b] = row[lane % 16] + ((b * 2 + lane / 16) ^ lane % 8) * 16;
+  load_matrices(a, at);
+}
+
+// Four floats that lie together.
+struct Four {
+  alignas(16) float value[4];
+};
+
+__device__ inline Four four_at(const float (&from)[4]) { return *(const Four*)from; }
+
+// Adds a segment to a warp's dots.
+template <class W, class X, class L>
+__device__ inline void add_segment(TileDots<L>& dots, const TileSegment<W, X, L>& s, const WideScales<W, L>& wide, int row, int output) {
+  const int lane = threadIdx.x % 32;
+  unsigned a[L::DOWN][X::WORDS][4][4];
+  Four xs[L::DOWN][2], xy[L::DOWN][2];
+  UNROLL
+  for (int i = 0; i < L::DOWN; i++) {
+    UNROLL
+    for (int plane = 0; plane < X::WORDS; plane++) load_words(a[i][plane], s.words[plane] + row + i * 16, lane);
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+      xs[i][half] = four_at(s.scales[row + i * 16 + half * 8 + lane / 4]);
+      if constexpr (W::OFFSET >= 0) xy[i][half] = four_at(s.sums[row + i * 16 + half * 8 + lane / 4]);
+    }
+  }
+  UNROLL
+  for (int j = 0; j < L::ACROSS; j++) {
+    unsigned b[4][2];
+    load_levels<W>(b, s.levels[output / 8 + j], lane);
+    Four ws[2], wm[2];
+    UNROLL
+    for (int side = 0; side < 2; side++) {
+      ws[side] = four_at(wide.d[output + j * 8 + lane % 4 * 2 + side]);
+      if constexpr (W::OFFSET >= 0) wm[side] = four_at(wide.m[output + j * 8 + lane % 4 * 2 + side]);
+    }
+    UNROLL
+    for (int i = 0; i < L::DOWN; i++) {
+      int d[4][4];
+      tile_dots<W>(d, a[i], b);
+      UNROLL
+      for (int e = 0; e < 4; e++) {
+        float p = -0.0f;  // changes no first term
+        UNROLL
+        for (int k = 0; k < 4; k++) {
+          const float scale = block_scale(X{}, ws[e % 2].value[k] * xs[i][e / 2].value[k]);
+          p = fmaf(scale, dot_value(X{}, d[k][e]), p);
+        }
+        if constexpr (W::OFFSET >= 0) {
+          UNROLL
+          for (int k = 0; k < 4; k++) p = fmaf(wm[e % 2].value[k], xy[i][e / 2].value[k], p);
+        }
+        dots.t[i][j][e] = dots.t[i][j][e] + p;
+      }
+    }
+  }
+}
+
+// All dots of a block's tile with its weights, to s.dot; a barrier must follow.
+template <class W, int N, int K, class L, int WEIGHTS, class X>
+__device__ inline void tile_rows(TileShared<W, X, L>& s, int block, const uint8_t* const (&weights)[WEIGHTS], X x, int first, int rows) {
+  constexpr int SEGMENTS = (K + 127) / 128, DEPTH = L::DEPTH_EACH;
+  const int warp = threadIdx.x / 32, row = warp % L::WARPS_DOWN * L::DOWN * 16, output = warp / L::WARPS_DOWN * L::ACROSS * 8;
+  AsyncCopies copies;
+  RowCopies<W, K, X, L> row_copies(x, first, rows);
+  LevelCopies<W, N, K, X, L, WEIGHTS> level_copies(weights, block);
+  ScaleCopies<W, N, K, L, WEIGHTS> scale_copies(weights, block);
+  const auto fetch = [&](int segment) {
+    if (segment < SEGMENTS) {
+      row_copies.next(s.segment[segment % DEPTH], copies);
+      level_copies.next(s.segment[segment % DEPTH], copies);
+    }
+    commit_copies(copies);
+  };
+  TileDots<L> dots;
+  UNROLL
+  for (int i = 0; i < L::DOWN * L::ACROSS * 4; i++) dots.t[i / 4 / L::ACROSS][i / 4 % L::ACROSS][i % 4] = -0.0f;
+  for (int segment = 0; segment < DEPTH - 1; segment++) fetch(segment);
+  scale_copies.load();
+  scale_copies.store(s.wide[0]);
+  if (SEGMENTS > 1) scale_copies.load();
+  for (int segment = 0; segment < SEGMENTS; segment++) {
+    wait_copies<DEPTH - 2>(copies);
+    __syncthreads();  // this segment has landed, and nobody works on the last one still
+    fetch(segment + DEPTH - 1);
+    scale_copies.store(s.wide[(segment + 1) % 2]);
+    if (segment + 2 < SEGMENTS) scale_copies.load();
+    if (first + row < rows) add_segment(dots, s.segment[segment % DEPTH], s.wide[segment % 2], row, output);
+  }
+  wait_copies<0>(copies);
+  __syncthreads();
+  if (first + row < rows) store_dots(dots, s, row, output);
+}
+
+// A warp's dots to shared memory.
+template <class W, class X, class L>
+__device__ inline void store_dots(const TileDots<L>& dots, TileShared<W, X, L>& s, int row, int output) {
+  const int lane = threadIdx.x % 32;
+  UNROLL
+  for (int i = 0; i < L::DOWN; i++) {
+    UNROLL
+    for (int j = 0; j < L::ACROSS; j++) {
+      UNROLL
+      for (int e = 0; e < 4; e++) {
+        s.dot[row + i * 16 + e / 2 * 8 + lane / 4][output + j * 8 + lane % 4 * 2 + e % 2] = dots.t[i][j][e];
+      }
+    }
+  }
+}
+
+// Calls store(r, n, output) for activation row first + r and output n, `output` of the block: its dot with weight w is
+// s.dot[r][w * OUTPUTS / WEIGHTS + output]. A warp has one row's group of 32 outputs.
+template <int N, class L, int WEIGHTS, class Store>
+__device__ inline void each_tile_output(int block, int first, int rows, Store store) {
+  constexpr int OUTPUTS = L::OUTPUTS_EACH / WEIGHTS, GROUPS = OUTPUTS / 32;
+  for (int i = threadIdx.x / 32; i < L::ROWS_EACH * GROUPS && first + i / GROUPS < rows; i += L::WARPS) {
+    const int output = i % GROUPS * 32 + threadIdx.x % 32, n = block * OUTPUTS + output;
+    if (n < N) store(i / GROUPS, n, output);
+  }
+}
