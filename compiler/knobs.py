@@ -34,6 +34,5 @@ NVCC = Knob(
 CACHE = Knob("XDG_CACHE_HOME", "~/.cache", "where builds and fetched models are kept (monocu/)")
 VERIFY = Knob("MONOCU_VERIFY", "0", "verify the graph after every pass, not only at the end")
 NO_COLOR = Knob("NO_COLOR", "", "plain text on the terminal")
-THREADS = Knob("MONOCU_THREADS", "0", "threads of the VM; 0: all cores")
 
-KNOBS = (CXX, NVCC, CACHE, VERIFY, NO_COLOR, THREADS)
+KNOBS = (CXX, NVCC, CACHE, VERIFY, NO_COLOR)

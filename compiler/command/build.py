@@ -43,7 +43,7 @@ def built(args: argparse.Namespace, dump: bool, sanitize: bool = False) -> tuple
         with show.progress("compiling"):
             made = job.compiled_of(args, dump)
         source, name = made.text, made.program.name
-    elif args.model is not None and args.model.endswith(".model"):
+    elif job.sources_of(args)[0] is not None:
         raise UserError(f"one program is needed, {args.model} and --cu {args.cu} were given")
     else:
         source, name = Path(args.cu), Path(args.cu).stem

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     from compiler.diagnostics import DIFFERENCES
 
     seconds: dict[str, float] = {}
-    weights = job.weights_of(args)
+    weights = job.stored(args.weights)
     if weights is None:
         show.remark("fetching SmolLM2-135M-Instruct (98 MB, once)")
         with pipeline.timed(seconds, "fetch"):

@@ -26,7 +26,11 @@ def graphs(made: Compiled, whole: bool, all_layers: bool) -> Iterator[str]:
     yield f"== {made.program.name}: {_counts(first)}\n{graph_text(first, all_layers)}"
     docs = {p.name: p.doc for p in passes.PASSES}
     for stage in made.stages:
-        head = f"== {stage.name}: {docs[stage.name]}; {_counts(stage.after)}"
+        head = f"== {stage.name}: {docs[stage.name]}; "
+        if stage.before.roots == stage.after.roots and not whole:
+            yield f"{head}no change"
+            continue
+        head += _counts(stage.after)
         body = graph_text(stage.after, all_layers) if whole else _diff(stage, all_layers)
         yield "\n".join((head, *_saved(stage), body))
     for name in made.options.hold:
@@ -60,7 +64,7 @@ def graph_text(graph: Graph, all_layers: bool) -> str:
 def _diff(stage: Stage, all_layers: bool) -> str:
     before, after = (graph_text(g, all_layers) for g in (stage.before, stage.after))
     lines = unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm="")
-    return "\n".join(line for line in lines if not line.startswith(("---", "+++"))) or "no change"
+    return "\n".join(line for line in lines if not line.startswith(("---", "+++")))
 
 
 def _saved(stage: Stage) -> Iterator[str]:

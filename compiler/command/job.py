@@ -22,19 +22,29 @@ from runtime.tokenizer import Tokenizer, open_tokenizer
 
 
 def model_of(args: argparse.Namespace) -> Model:
-    """MODEL with --weights, which may name a checkpoint that `monocu fetch` has stored."""
-    return pipeline.load(args.model, weights_of(args))
+    """MODEL with --weights; either may name a checkpoint that `monocu fetch` has stored."""
+    model, weights = sources_of(args)
+    return pipeline.load(model, weights)
 
 
-def weights_of(args: argparse.Namespace) -> str | None:
-    """The path of --weights."""
-    given = args.weights
-    if given is None or given not in fetch.MODELS or Path(given).exists():
-        return given
-    stored = fetch.cached(given)
-    if stored is None:
-        raise UserError(f"{given} is not fetched yet: monocu fetch {given}", CHECKPOINT)
-    return str(stored)
+def sources_of(args: argparse.Namespace) -> tuple[str | None, str | None]:
+    """The program and the checkpoint that MODEL and --weights say."""
+    model, weights = args.model, args.weights
+    if model is not None and (pipeline.is_checkpoint(model) or model in fetch.MODELS):
+        if weights is not None:
+            raise UserError(f"one checkpoint is needed, {model} and {weights} were given")
+        model, weights = None, model
+    return model, stored(weights)
+
+
+def stored(weights: str | None) -> str | None:
+    """The path of a checkpoint, which may be the name of one that is fetched."""
+    if weights is None or weights not in fetch.MODELS or Path(weights).exists():
+        return weights
+    path = fetch.cached(weights)
+    if path is None:
+        raise UserError(f"{weights} is not fetched yet: monocu fetch {weights}", CHECKPOINT)
+    return str(path)
 
 
 def compiled_of(args: argparse.Namespace, dump: bool = False) -> Compiled:

@@ -12,7 +12,7 @@ from typing import NoReturn
 from compiler.diagnostics import UserError
 from compiler.target import KV_STORAGE, NUMERICS, Options
 
-MODEL_HELP = "a .model file, an example's name, or a .gguf (takes the example of its architecture)"
+MODEL_HELP = "a .model file, an example's name, or a checkpoint: the example of its architecture"
 TARGETS = ("host", "cuda", "auto")
 
 
@@ -68,7 +68,9 @@ def add_model(parser: argparse.ArgumentParser, optional: bool = False) -> None:
     parser.add_argument(
         "model", metavar="MODEL", nargs="?" if optional else None, help=MODEL_HELP
     )  # fmt: skip
-    parser.add_argument("--weights", metavar="FILE", help="the checkpoint, GGUF")
+    parser.add_argument(
+        "--weights", metavar="FILE", help="the checkpoint: a GGUF file, or what is fetched"
+    )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -111,13 +111,10 @@ def passed(args: argparse.Namespace) -> list[str]:
 
 def feeding(args: argparse.Namespace, folder: Path) -> list[str]:
     """The flags that tell the binary its checkpoint and its prompts; nothing for op programs."""
-    from compiler import pipeline
     from compiler.command import job
     from compiler.diagnostics import UserError
 
-    weights = job.weights_of(args)
-    if args.model is not None and pipeline.is_checkpoint(args.model):
-        weights = args.model
+    _, weights = job.sources_of(args)
     given = [n for n in ("prompt", "tokens", "seqs") if getattr(args, n) is not None]
     if weights is None or args.info:
         if given and not args.info:
