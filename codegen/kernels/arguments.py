@@ -79,9 +79,9 @@ class Arguments:
         self.params.append(Param("const Step*", "step"))
         self.args.append(Arg("rows", self.actual(rows)))
 
-    def write(self, value: Value, name: str, kind: str = "value") -> str:
-        """The parameter of a result that the kernel writes."""
-        name = identifier(name, self.taken)
+    def write(self, value: Value, base: str, kind: str = "value") -> str:
+        """The parameter, `base`_out, of a result that the kernel writes."""
+        name = identifier(f"{base}_out", self.taken)
         self.params.append(Param(pointer(value.type, True), name))
         self.args.append(Arg(kind, self.actual(value), writes=True))
         return name

@@ -103,7 +103,7 @@ def _epilogue(to: Arguments, attention: Node) -> tuple[str, ...]:
         value = member.result()
         out = given.get(value) or to.name(value)
         if member.op == "quantize":
-            buffer = to.write(value, f"{out}_out")
+            buffer = to.write(value, out)
             operand = to.spell(member.operands[0])
             stores.append(f"quantize_warp<H * HD>({operand}, row, head * HD + d, {buffer});")
             continue

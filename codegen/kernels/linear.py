@@ -79,11 +79,13 @@ def plan(node: Node, context: Context) -> Launch:
     projections: list[Projection] = []
     for index, m in enumerate(members):
         check(m, first)
-        weight = signature.read(m.weight, weight=True)
+        weight = signature.read(m.weight, kind="weight")
         bias = signature.read(m.bias, "bias") if m.bias else ""
         projections.append(Projection(index, weight, "", signature.factor(m.factor), bias))
     projections = [
-        Projection(p.kind, p.weight, signature.write(p.kind, p.weight), p.factor, p.bias)
+        Projection(
+            p.kind, p.weight, signature.write(signature.results[p.kind], p.weight), p.factor, p.bias
+        )
         for p in projections
     ]
     assert isinstance(k, int)

@@ -24,7 +24,7 @@ def plan(node: Node, context: Context) -> Launch:
     n, k = weight.type.shape
     assert isinstance(n, int) and isinstance(k, int)
     signature = Signature(node, context, x)
-    weights = tuple(signature.read(m.operands[1], weight=True) for m in linears)
+    weights = tuple(signature.read(m.operands[1], kind="weight") for m in linears)
     grouped = any(m.op in WARP_HELPERS for m in body)
     if grouped and n % 32:
         raise Refusal(f"groups of 32 outputs are needed, got {n} outputs")
@@ -106,7 +106,7 @@ class _Lines:
                 self.out.append(f"const {step.ctype} {step.out} = {text};")
                 self._store(v, step.out)
             elif isinstance(step, Group):
-                name = self.signature.write(self.results[v], step.out)
+                name = self.signature.write(v, step.out)
                 helper = WARP_HELPERS[step.helper]
                 self.out.append(f"{helper}<N>({step.operand}, first + r, n, {name});")
             else:
@@ -114,7 +114,7 @@ class _Lines:
 
     def _store(self, v: Value, name: str) -> None:
         if v in self.results:
-            self.out.append(f"{self.signature.write(self.results[v], name)}[at] = {name};")
+            self.out.append(f"{self.signature.write(v, name)}[at] = {name};")
 
     def _load(self, v: Value) -> None:
         """Operands from outside: a row of outputs, one value an output, or one a row."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from codegen.expr import STRUCTS, float_literal, identifier, is_dynamic, pointer, row_count
-from codegen.kernel import Arg, Context, Param, Refusal
+from codegen.expr import STRUCTS, float_literal, is_dynamic, row_count
+from codegen.kernel import Context, Refusal
+from codegen.kernels.arguments import Arguments
 from compiler.graph import Node, Value
 from compiler.types import Dim, size
 
@@ -68,60 +69,25 @@ def in_tiles(value: Value) -> bool:
     return value.node.op in ("weight", "input")
 
 
-def operands_of(node: Node) -> dict[Value, Value]:
-    """A call's parameters -> the operands that it passes."""
-    params = node.function.params if node.op == "call" else ()
-    return dict(zip((p.result() for p in params), node.operands, strict=False))
+class Signature(Arguments):
+    """The parameters and arguments of a kernel of projections: the activation `x`, then each value once, as needed.
 
+    factors: text that fills s.factor[i], the rows' factors, once a block.
+    """
 
-@dataclass
-class Signature:
-    """Collects an emitted kernel's parameters and a launch's arguments, each value once, in order of need."""
-
-    node: Node
-    context: Context
-    x: Value
-    params: list[Param] = field(default_factory=list[Param])
-    args: list[Arg] = field(default_factory=list[Arg])
-    names: dict[Value, str] = field(default_factory=dict[Value, str])
-    taken: set[str] = field(default_factory=lambda: {"x", "s", "first", "rows", "block", "r", "n"})
-    factors: list[str] = field(default_factory=list[str])  # text that fills s.factor[i]
-    factor_of: dict[Value, int] = field(default_factory=dict[Value, int])
-
-    def __post_init__(self) -> None:
-        self.actual, self.named = (
-            operands_of(self.node),
-            operands_of(self.context.namesake(self.node)),
-        )
-        outer = self.actual.get(self.x, self.x)
-        if is_dynamic(self.x):
-            self.params.append(Param("const Step*", "step"))
-            self.args.append(Arg("rows", outer))
-        self.params.append(Param(pointer(self.x.type), "x"))
-        self.args.append(Arg("value", outer))
-        self.names[self.x] = "x"
+    def __init__(self, node: Node, context: Context, x: Value) -> None:
+        super().__init__(node, context, {"x", "s", "first", "rows", "block", "r", "n"})
+        self.x = x
+        self.factors: list[str] = []
+        self.factor_of: dict[Value, int] = {}
+        if is_dynamic(x):
+            self.step(x)
+        self.names[x] = "x"
+        self.given(x, "x")
 
     @property
     def rows(self) -> str:
         return row_count(self.x.type.shape)
-
-    def read(self, value: Value, base: str = "", weight: bool = False) -> str:
-        """The parameter's name of a value that the kernel reads."""
-        if value not in self.names:
-            outer = self.named.get(value, value)
-            name = identifier(base or self.context.names.get(outer, "w"), self.taken)
-            self.names[value] = name
-            self.params.append(Param("const uint8_t*" if weight else pointer(value.type), name))
-            self.args.append(Arg("weight" if weight else "value", self.actual.get(value, value)))
-        return self.names[value]
-
-    def write(self, index: int, base: str) -> str:
-        """The parameter's name of result `index` of the node."""
-        name = identifier(f"{base}_out", self.taken)
-        result = self.node.result(index)
-        self.params.append(Param(pointer(result.type, True), name))
-        self.args.append(Arg("value", result, writes=True))
-        return name
 
     def factor(self, value: Value | None) -> str:
         """How the kernel spells a row's factor: "" where there is none; computed or loaded once a block."""
