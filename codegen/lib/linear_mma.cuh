@@ -95,25 +95,26 @@ struct RowCopies {
 template <class W, int N, int K, class X, class L, int WEIGHTS>
 struct LevelCopies {
   static constexpr int THREADS_A_TILE = 8 * Tile<W>::PIECES, STEP = L::THREADS / THREADS_A_TILE;  // tiles copied at once
-  static constexpr int TILES = L::OUTPUTS_EACH / 8 / WEIGHTS;
-  static_assert(TILES % STEP == 0, "a thread's turn has one weight");
-  const uint8_t* levels[WEIGHTS];
+  static constexpr int TILES = L::OUTPUTS_EACH / 8 / WEIGHTS;      // of each weight
+  static constexpr int PLACES = STEP <= TILES ? WEIGHTS : 1;  // a turn has one weight, or each thread has one
+  static_assert(TILES % STEP == 0 || STEP == TILES * WEIGHTS, "a thread's turns go over whole weights");
+  const uint8_t* levels[PLACES];
   int left, segment = 0;  // tiles from this thread's first one on
   __device__ LevelCopies(const uint8_t* const (&weights)[WEIGHTS], int block) {
-    const int thread = threadIdx.x, tile = block * TILES + thread / THREADS_A_TILE;
+    const int thread = threadIdx.x, of_turn = thread / THREADS_A_TILE, tile = block * TILES + of_turn % TILES;
     const size_t at = tile_at<W, K>(tile, 0) + thread % THREADS_A_TILE / 8 * 512 + thread % 8 * 16;
-    for (int w = 0; w < WEIGHTS; w++) levels[w] = weights[w] + at;
+    for (int w = 0; w < PLACES; w++) levels[w] = weights[PLACES == 1 ? of_turn / TILES : w] + at;
     left = (N + 7) / 8 - tile;
   }
   __device__ void next(TileSegment<W, X, L>& s, AsyncCopies& copies) {
     uint8_t* to = s.levels[0][0] + threadIdx.x * 16;
     UNROLL
     for (int i = 0; i < TILES * WEIGHTS; i += STEP) {
-      const uint8_t* from = levels[i / TILES] + tile_at<W, K>(i % TILES, 0);
+      const uint8_t* from = levels[i / TILES % PLACES] + tile_at<W, K>(i % TILES, 0);
       copy_async<16>(copies, to + i * THREADS_A_TILE * 16, from, N % (TILES * 8) == 0 || i % TILES < left);
     }
     const int step = ++segment % 4 == 0 ? Tile<W>::BYTES - 384 : 128;
-    for (int w = 0; w < WEIGHTS; w++) levels[w] += step;
+    for (int w = 0; w < PLACES; w++) levels[w] += step;
   }
 };
 
@@ -144,20 +145,31 @@ struct ScaleCopies {
   }
 };
 
-// Integer dots of a tile of mma, as they are made and as floats. The sum of one word's products is below 2^22: it grows
-// in the mantissa of 1.5 * 2^23, and one subtraction gives it as a float.
+// Levels with a zero of 8 are loaded 16-fold, which takes fewer instructions, where the dots' floats can make up for it.
+template <class W, class X>
+struct LevelLoad {
+  static constexpr bool SIXTEENFOLD = W::BITS == 4 && W::ZERO == 8 && X::WORDS == 1;
+  // 1.5 * 2^23, or 1.5 * 2^19 whose last bit is worth a 16th.
+  static constexpr int START = SIXTEENFOLD ? 0x49400000 : 0x4b400000;
+};
+
+// Integer dots of a tile of mma, 4 blocks, and one of them as a float. A sum of one word's products is below 2^22, even
+// 16-fold from nibbles: it grows in the mantissa of START, and one subtraction gives it as a float.
 template <class W>
-__device__ inline void tile_dots(int (&d)[4][4], const unsigned (&a)[1][4][4], const unsigned (&b)[4][2]) {
+__device__ inline void block_dots(Q8, int (&d)[4][4], const unsigned (&a)[1][4][4], const unsigned (&b)[4][2]) {
   UNROLL
-  for (int i = 0; i < 16; i++) d[i / 4][i % 4] = 0x4b400000;
+  for (int i = 0; i < 16; i++) d[i / 4][i % 4] = LevelLoad<W, Q8>::START;
   mma_s8(d, a[0], b);
 }
 
-__device__ inline float dot_value(Q8, int d) { return float_of(unsigned(d)) - 12582912.0f; }
+template <class W>
+__device__ inline float dot_value(Q8, int d) {
+  return float_of(unsigned(d)) - float_of(unsigned(LevelLoad<W, Q8>::START));
+}
 
 // Two words a value: 128 * high + low, rounded once.
 template <class W>
-__device__ inline void tile_dots(int (&d)[4][4], const unsigned (&a)[2][4][4], const unsigned (&b)[4][2]) {
+__device__ inline void block_dots(Q8x2, int (&d)[4][4], const unsigned (&a)[2][4][4], const unsigned (&b)[4][2]) {
   UNROLL
   for (int i = 0; i < 16; i++) d[i / 4][i % 4] = 0;
   mma_s8(d, a[0], b);
@@ -166,10 +178,11 @@ __device__ inline void tile_dots(int (&d)[4][4], const unsigned (&a)[2][4][4], c
   mma_s8(d, a[1], b);
 }
 
+template <class W>
 __device__ inline float dot_value(Q8x2, int d) { return float(d); }
 
-// The levels of 8 outputs' segment as mma takes them, 4 blocks.
-template <class W>
+// The levels of 8 outputs' segment as mma takes them, 4 blocks; perhaps 16-fold.
+template <class W, class X>
 __device__ inline void load_levels(unsigned (&b)[4][2], const uint8_t (&tile)[Tile<W>::PIECES][128], int lane) {
   constexpr int COUNT = Tile<W>::PIECES / 4;
   unsigned word[COUNT][4];
@@ -182,6 +195,10 @@ __device__ inline void load_levels(unsigned (&b)[4][2], const uint8_t (&tile)[Ti
     if constexpr (W::BITS == 8) {
       b[i][0] = word[i / 2][i % 2 * 2];
       b[i][1] = word[i / 2][i % 2 * 2 + 1];
+    } else if constexpr (LevelLoad<W, X>::SIXTEENFOLD) {
+      const unsigned levels = word[0][i] ^ 0x88888888u;  // signed nibbles
+      b[i][0] = levels << 4 & 0xf0f0f0f0u;
+      b[i][1] = levels & 0xf0f0f0f0u;
     } else {
       b[i][0] = unsigned(nibble_levels<W::ZERO>(word[0][i]));
       b[i][1] = unsigned(nibble_levels<W::ZERO>(word[0][i] >> 4));
@@ -223,7 +240,7 @@ __device__ inline void add_segment(TileDots<L>& dots, const TileSegment<W, X, L>
   UNROLL
   for (int j = 0; j < L::ACROSS; j++) {
     unsigned b[4][2];
-    load_levels<W>(b, s.levels[output / 8 + j], lane);
+    load_levels<W, X>(b, s.levels[output / 8 + j], lane);
     Four ws[2], wm[2];
     UNROLL
     for (int side = 0; side < 2; side++) {
@@ -233,14 +250,14 @@ __device__ inline void add_segment(TileDots<L>& dots, const TileSegment<W, X, L>
     UNROLL
     for (int i = 0; i < L::DOWN; i++) {
       int d[4][4];
-      tile_dots<W>(d, a[i], b);
+      block_dots<W>(X{}, d, a[i], b);
       UNROLL
       for (int e = 0; e < 4; e++) {
         float p = -0.0f;  // changes no first term
         UNROLL
         for (int k = 0; k < 4; k++) {
           const float scale = block_scale(X{}, ws[e % 2].value[k] * xs[i][e / 2].value[k]);
-          p = fmaf(scale, dot_value(X{}, d[k][e]), p);
+          p = fmaf(scale, dot_value<W>(X{}, d[k][e]), p);
         }
         if constexpr (W::OFFSET >= 0) {
           UNROLL

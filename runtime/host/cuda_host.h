@@ -42,6 +42,7 @@
 #include "warp.h"
 #include "atomics.h"
 #include "arithmetic.h"
+#include "mma.h"
 #include "api.h"
 #include "graphs.h"
 #include "launch.h"
