@@ -71,7 +71,7 @@ def _slots(op: str, params: Sequence[Param], given: Sequence[Given]) -> dict[str
         elif not free:
             raise Fault(f"{op} takes {_signature(params)}, got one argument more", g.span)
         else:
-            slots[free[0].name].append(g)
+            _put(op, slots, free[0], g)
             free = free if free[0].variadic else free[1:]
     return slots
 
@@ -82,9 +82,13 @@ def _keyword(op: str, params: Sequence[Param], slots: dict[str, list[Given]], g:
         hint = nearest(g.name, list(slots))
         takes = f"{op} takes {_signature(params)}"
         raise Fault(f"{takes}, got {g.name}={hint}", g.span)
-    if slots[g.name]:
-        raise Fault(f"{op} takes {g.name} once, got a second one", g.span)
-    slots[g.name].append(g)
+    _put(op, slots, next(p for p in params if p.name == g.name), g)
+
+
+def _put(op: str, slots: dict[str, list[Given]], param: Param, g: Given) -> None:
+    if slots[param.name] and not param.variadic:
+        raise Fault(f"{op} takes {param.name} once, got a second one", g.span)
+    slots[param.name].append(g)
 
 
 def _is_rows(thing: Thing) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from compiler.diagnostics import CHECKPOINT
 from compiler.graph import Value, leaf
 from compiler.program import Metadata, MetaValue
-from compiler.types import Type
 from frontend.things import Fault, Static, nearest
 
 
@@ -83,8 +82,8 @@ def unread(metadata: Metadata, read: set[str], patterns: Sequence[str]) -> list[
 
 
 def _unread(metadata: Metadata, family: str, names: list[str]) -> str:
-    given = metadata.tensors[names[0]]
-    shown = f"{names[0]}, {given}," if isinstance(given, Type) else f"{names[0]} ({given})"
+    shown = f"{names[0]} ({metadata.tensors[names[0]]})"
     more = f" and {len(names) - 1} more like it" if len(names) > 1 else ""
     key = family if len(names) > 1 else names[0]
-    return f'the checkpoint\'s tensor {shown}{more} is never read; to leave it out: ignore "{key}"'
+    lost = f"the program never reads the checkpoint's {shown}{more}"
+    return f'{lost}; to leave that out: ignore "{key}"'

@@ -148,6 +148,8 @@ class Elaborator(Declarations):
     # a model's forward
 
     def _forward(self) -> None:
+        if FORWARD not in self.defs:
+            return  # its fault is reported
         made, _ = self.defs[FORWARD]
         given = [leaf("input", "token", Type("i32", (ROWS,)))]
         given.append(leaf("input", "rows", Type("rows", (ROWS,))))

@@ -73,3 +73,8 @@ def test_an_error_of_the_prelude_points_at_the_caller():
     (d,) = errors_of(next(f for f in FILES if f.stem == "moe_prelude")).diagnostics
     assert d.span.line == 4
     assert any("in moe, at <prelude>:" in note for _, note in d.notes)
+
+
+def test_an_op_of_a_scalar_weight_is_refused_too():
+    with pytest.raises(ProgramError, match="linear needs w"):
+        elaborate("input x: f32[4]\ninput w: f32\nreturn linear(x, w)\n")

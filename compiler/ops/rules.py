@@ -62,7 +62,7 @@ def check_projection(op: str, x: Type, w: Type, *others: Type) -> None:
     """OpError unless w [..., N, K] of a weight's dtype can meet x [..., K]."""
     width(op, x, ("f32", *ACTIVATIONS))
     need(w.dtype in (*FLOATS, *BLOCKS), f"{op} needs w of a weight format", w)
-    need(not w.is_dynamic and w.shape[-1] == x.shape[-1],
+    need(w.rank > 1 and not w.is_dynamic and w.shape[-1] == x.shape[-1],
          f"{op} needs w[..., N, K] for x[..., K]", x, w, *others)  # fmt: skip
     need(x.dtype == "f32" or w.dtype in BLOCKS,
          f"{op} needs a block format as w for quantized x", x, w)  # fmt: skip
