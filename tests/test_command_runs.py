@@ -7,6 +7,9 @@ one of a small program; each is cached.
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ import examples
 from compiler import api, pipeline
 from compiler.command import show
 from compiler.command.main import main
-from compiler.diagnostics import DIFFERENCES, OK, UserError
+from compiler.diagnostics import DIFFERENCES, INTERRUPTED, OK, UserError
 from compiler.pipeline import Model
 from compiler.program import Program
 from compiler.target import HOST as HOST_TARGET
@@ -28,6 +31,7 @@ from runtime.synthetic import write_synthetic
 from runtime.vm import run_program
 from tests.merged import compiled, groups, merged, rows_of, rows_values
 
+ROOT = Path(__file__).parents[1]
 HOST = ["--target", "host"]
 EXAMPLES = {name: examples.find(name) for name in examples.names()}
 OPS = [n for n, path in EXAMPLES.items() if "def forward" not in path.read_text()]
@@ -185,6 +189,19 @@ def test_the_python_api(tiny: str) -> None:
     assert str(api.diff(ours, prompts=[[1, 2, 3, 4, 5], [7]], n=3)).endswith("0 bits differ")
     with pytest.raises(UserError, match="takes inputs, not prompts"):
         api.vm("rope", prompts=[[1]])
+    with pytest.raises(UserError, match="numerics is one of 'f32', 'int8', 'int8x2'; 'int9' was"):
+        api.compile(model, numerics="int9")
+
+
+def test_an_interrupt_ends_a_run_quietly(tiny: str) -> None:
+    words = ["-m", "compiler.command", "vm", tiny, "--tokens", "1", "-n", "250"]
+    process = subprocess.Popen(
+        [sys.executable, *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None and process.stdout.read(4)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (INTERRUPTED, b"")
 
 
 def test_numbers_are_spelled_as_the_binary_spells_them() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from compiler import pipeline
 from compiler.diagnostics import UserError
 from compiler.pipeline import Compiled, Model
-from compiler.target import CUDA, HOST, Options, Target
+from compiler.target import CUDA, HOST, KV_STORAGE, NUMERICS, Options, Target
 from runtime import toolchain
 from runtime.gpu import gpus
 
@@ -39,6 +40,20 @@ def archs_of(given: Sequence[str] | None) -> tuple[str, ...]:
     return (gpus()[0].build_arch,) if gpus() else toolchain.ARCHS
 
 
+def options_of(
+    numerics: str, kv: str, max_rows: int = 64, max_seqs: int = 8, hold: Iterable[str] = ()
+) -> Options:
+    """Compile options. UserError where one is none."""
+    known = (("numerics", numerics, NUMERICS), ("kv", kv, ("", *KV_STORAGE.values())))
+    for name, given, allowed in known:
+        if given not in allowed:
+            choices = ", ".join(repr(a) for a in dict.fromkeys(allowed))
+            raise UserError(f"{name} is one of {choices}; {given!r} was given")
+    if min(max_rows, max_seqs) < 1:
+        raise UserError(f"max_rows and max_seqs of 1 or more are needed, not {max_rows, max_seqs}")
+    return Options(numerics, kv, max_rows, max_seqs, tuple(hold))
+
+
 def compile(
     model: Model | str | Path,
     *,
@@ -56,7 +71,7 @@ def compile(
     target cannot compute.
     """
     loaded = model if isinstance(model, Model) else pipeline.load(model)
-    options = Options(numerics, kv, max_rows, max_seqs, tuple(hold), dump)
+    options = replace(options_of(numerics, kv, max_rows, max_seqs, hold), dump=dump)
     return pipeline.compile_model(loaded, options, target_of(target))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from compiler import pipeline
+from compiler.api.building import options_of
 from compiler.api.values import Array, Generated, checked_prompts, need_op_program
 from compiler.pipeline import Model
 from compiler.program import Program
@@ -32,7 +33,7 @@ def vm(
     numbers. Errors: UserError.
     """
     loaded = model if isinstance(model, Model) else pipeline.load(model)
-    options = Options(numerics, kv)
+    options = options_of(numerics, kv)
     if not loaded.program.is_model:
         need_op_program(loaded, prompts)
         results = run_program(bits(loaded, options, float64), inputs, float64)

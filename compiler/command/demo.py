@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler.command.parser import TARGETS
+from compiler.target import NUMERICS
 
 DOC = """Fetches SmolLM2-135M-Instruct, compiles examples/llama.model with it, builds the result
 (for the GPU if there is one and nvcc, else for the host), generates 48 tokens, and holds every
@@ -18,7 +19,7 @@ PROMPT, COUNT = "Gravity is", 48
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", choices=TARGETS, default="auto", help="host, cuda or auto")
     parser.add_argument("--prompt", metavar="TEXT", default=PROMPT, help=f'("{PROMPT}")')
-    parser.add_argument("--numerics", default="int8", help="f32, int8 or int8x2 (int8)")
+    parser.add_argument("--numerics", choices=NUMERICS, default="int8", help="(int8)")
     parser.add_argument("--weights", metavar="FILE", help="another checkpoint")
 
 
