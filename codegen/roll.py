@@ -157,13 +157,13 @@ def hazards(items: Sequence[Item], loop: Loop) -> bool:
     body = range(loop.start + loop.period, loop.start + 2 * loop.period)
     for launch in body:
         for ref in items[launch].refs:
-            if ref.kind != "value" or ref.writes or ref.a >= loop.start + loop.period:
+            if ref.kind != "value" or ref.writes:
                 continue
-            maker = (loop.first(ref.a), ref.b)
+            if not loop.start <= ref.a < loop.start + loop.period:
+                continue  # of this iteration, or from before the loop and the same in all
+            maker = (ref.a, ref.b)
             if maker not in handed:
-                if ref.a >= loop.start:
-                    return True  # reaches back an iteration without an entry value
-                continue
+                return True  # reaches back an iteration without an entry value
             written = maker[0] + loop.period
             if launch > written or (launch == written and not ref.in_place):
                 return True

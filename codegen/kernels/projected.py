@@ -6,6 +6,8 @@ square_sums take groups of 32 outputs, which are the lanes of a warp. All member
 
 from __future__ import annotations
 
+import re
+
 from codegen.expr import STRUCTS, identifier, literal
 from codegen.kernel import Context, Grid, Kernel, Launch, Refusal
 from codegen.kernels.projection import LinearShape, Signature, check_weight, group_of
@@ -56,8 +58,16 @@ def plan(node: Node, context: Context) -> Launch:
         Grid(f"ceil_div({n}, {shape.outputs})", f"ceil_div({count}, {group})"),
         str(32 * shape.warps),
         shape.shared(group, len(weights), len(signature.factors)),
-        tuple(v for v in node.operands if v.type == linears[0].types[0]),
+        _taken_over(lines, signature),
     )
+
+
+def _taken_over(lines: tuple[str, ...], signature: Signature) -> tuple[Value, ...]:
+    """Operands whose element at `at` a thread has read before it stores anything; other blocks read the activation too."""
+    first = next(i for i, line in enumerate(lines) if re.match(r"\w+\[at\] =|\w+_warp<", line))
+    early = {found for line in lines[:first] for found in re.findall(r"= (\w+)\[at\];$", line)}
+    pairs = zip(signature.params, signature.args, strict=True)
+    return tuple(a.value for p, a in pairs if p.name in early and p.name != "x")
 
 
 def _check(linears: list[Node]) -> None:
