@@ -1,4 +1,5 @@
-"""Weights and caches grouped by name: one family is a tensor of every layer, one after another in memory."""
+"""Weights and caches grouped by name: one family is a tensor of every layer, one after another in
+memory."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ ALIGN = 256
 class Family:
     """Members `first .. first + count - 1` of a name with one number (`{}`), or a single name.
 
-    layout: PLAIN (f32 elements) or TILES (see codegen/lib/tiles.cuh). offset, stride: bytes in the allocation.
+    layout: PLAIN (f32 elements) or TILES (see codegen/lib/tiles.cuh). offset, stride: bytes in the
+    allocation.
     """
 
     name: str
@@ -45,7 +47,8 @@ class Member:
 
 
 def split_name(name: str) -> tuple[str, int | None]:
-    """`blk.3.attn_q.weight` -> (`blk.{}.attn_q.weight`, 3); a name without a number stays itself."""
+    """`blk.3.attn_q.weight` -> (`blk.{}.attn_q.weight`, 3); a name without a number stays
+    itself."""
     found = re.search(r"(?<=\.)\d+(?=\.)", name)
     if not found or (len(found[0]) > 1 and found[0][0] == "0"):
         return name, None
@@ -69,7 +72,8 @@ def stored_bytes(type_: Type, layout: int) -> int:
 def weight_families(
     leaves: Iterable[tuple[Value, int]],
 ) -> tuple[tuple[Family, ...], dict[tuple[Value, int], Member], int]:
-    """Families of the (weight leaf, layout) pairs in order of first use; where each is; the allocation's bytes."""
+    """Families of the (weight leaf, layout) pairs in order of first use; where each is; the
+    allocation's bytes."""
     groups: dict[tuple[str, Type, int], list[tuple[int | None, Value]]] = {}
     for leaf, layout in dict.fromkeys(leaves):
         name, number = split_name(str(leaf.node.attr("name")))
@@ -117,7 +121,8 @@ class CacheFamily:
 def cache_families(
     leaves: Iterable[Value],
 ) -> tuple[tuple[CacheFamily, ...], dict[Value, Member], int]:
-    """Families of cache leaves, where each is, and the bytes that a position needs in all of them."""
+    """Families of cache leaves, where each is, and the bytes that a position needs in all of
+    them."""
     groups: dict[tuple[str, Type], list[tuple[int | None, Value]]] = {}
     for leaf in dict.fromkeys(leaves):
         name, number = split_name(str(leaf.node.attr("name")))

@@ -1,7 +1,8 @@
 """What a kernel provider hands to the plan: a kernel as data, and how one node launches it.
 
-A provider is a file `codegen/kernels/<op>.py` (or `<function kind>.py` with `_` for `-`) with one function
-`plan(node, context) -> Launch`. It checks every limit and refuses by `Refusal`, naming op and limit.
+A provider is a file `codegen/kernels/<op>.py` (or `<function kind>.py` with `_` for `-`) with one
+function `plan(node, context) -> Launch`. It checks every limit and refuses by `Refusal`, naming op
+and limit.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ class Param:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One emitted `__global__` function, rendered once from its template however often it is launched.
+    """One emitted `__global__` function, rendered once from its template however often it is
+    launched.
 
-    template: a file under codegen/templates/kernels; base: what it computes, the name that the plan makes unique;
-    templates: C++ template parameters ("int N", "class W"); params: in order; fields: what the template needs beside,
-    hashable; sizes are template arguments, so that one text serves several shapes.
+    template: a file under codegen/templates/kernels; base: what it computes, the name that the plan
+    makes unique;
+    templates: C++ template parameters ("int N", "class W"); params: in order; fields: what the
+    template needs beside, hashable; sizes are template arguments, so that one text serves several
+    shapes.
     """
 
     template: str
@@ -44,7 +48,8 @@ class Kernel:
 class Arg:
     """One argument of a launch.
 
-    kind: "value" (an activation: a read or a written buffer), "weight", "cache", "rows" (the Step table).
+    kind: "value" (an activation: a read or a written buffer), "weight", "cache", "rows" (the Step
+    table).
     """
 
     kind: str
@@ -54,7 +59,8 @@ class Arg:
 
 @dataclass(frozen=True)
 class Grid:
-    """Blocks of a launch as expressions that are both C++ and Python: `rows`, `wanted` (the bucket's counts), ceil_div."""
+    """Blocks of a launch as expressions that are both C++ and Python: `rows`, `wanted` (the
+    bucket's counts), ceil_div."""
 
     x: str
     y: str = "1"
@@ -65,10 +71,11 @@ class Grid:
 class Launch:
     """One launch of a node's kernel.
 
-    arguments: C++ template arguments, as text; `ROWS` or `WANTED` stand for the form's row group (1, 4 or 8).
-    grid, threads, shared (bytes; an expression, may use ROWS/WANTED): the launch shape.
-    in_place: operand values whose buffer a result of the same size may take over (each element is read by the thread
-    that writes it, before it writes).
+    arguments: C++ template arguments, as text; `ROWS` or `WANTED` stand for the form's row group
+    (1, 4 or 8). grid, threads, shared (bytes; an expression, may use ROWS/WANTED): the launch
+    shape.
+    in_place: operand values whose buffer a result of the same size may take over (each element is
+    read by the thread that writes it, before it writes).
     """
 
     kernel: Kernel
@@ -82,7 +89,8 @@ class Launch:
 
 @dataclass(frozen=True)
 class Context:
-    """What a provider may look at; `first_call` of each fused function gives its kernel the names."""
+    """What a provider may look at; `first_call` of each fused function gives its kernel the
+    names."""
 
     target: Target
     options: Options
@@ -90,5 +98,6 @@ class Context:
     first_call: dict[Function, Node] = field(default_factory=dict[Function, Node])
 
     def namesake(self, node: Node) -> Node:
-        """The node after whose values the kernel of `node` names its parameters: one for all equal layers."""
+        """The node after whose values the kernel of `node` names its parameters: one for all equal
+        layers."""
         return self.first_call.setdefault(node.function, node) if node.op == "call" else node

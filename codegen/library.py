@@ -1,7 +1,8 @@
-"""The plain CUDA helpers of codegen/lib, cut into items; a program gets those that it uses, in order of need.
+"""The plain CUDA helpers of codegen/lib, cut into items; a program gets those that it uses, in
+order of need.
 
-An item is a run of lines between blank lines; it begins with a comment that says what it is. Several items may define
-one name (overloads); whoever uses the name gets them all.
+An item is a run of lines between blank lines; it begins with a comment that says what it is.
+Several items may define one name (overloads); whoever uses the name gets them all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Places buffers in one allocation: a slot a canonical value, slots share memory where their lifetimes are apart."""
+"""Places buffers in one allocation: a slot a canonical value, slots share memory where their
+lifetimes are apart."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def lifetimes(
     sizes: Mapping[Slot, int],
     kept: Sequence[Slot],
 ) -> tuple[Lifetime, ...]:
-    """First and last position of each slot; `kept` slots (inputs, results) live from start to end."""
+    """First and last position of each slot; `kept` slots (inputs, results) live from start to
+    end."""
     join = joined(items, rolled)
     spans: dict[Slot, list[int]] = {}
 
@@ -81,7 +83,8 @@ def lifetimes(
 
 
 def place(lives: Sequence[Lifetime], reuse: bool) -> tuple[dict[Slot, int], int]:
-    """Byte offsets of the slots and the allocation's size: the largest first, each at the lowest free place."""
+    """Byte offsets of the slots and the allocation's size: the largest first, each at the lowest
+    free place."""
     offsets: dict[Slot, int] = {}
     placed: list[tuple[Lifetime, int]] = []
     total = 0

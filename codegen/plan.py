@@ -1,4 +1,5 @@
-"""The plan: a graph as launches of named kernels, rolled into loops, every buffer, weight and cache in its place."""
+"""The plan: a graph as launches of named kernels, rolled into loops, every buffer, weight and cache
+in its place."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ from compiler.types import ROWS, WANTED, nbytes
 
 @dataclass(frozen=True)
 class Planned:
-    """One launch of the flat list: what it runs, and the node that it computes (None: a repack of an input)."""
+    """One launch of the flat list: what it runs, and the node that it computes (None: a repack of
+    an input)."""
 
     launch: Launch
     kernel: str
@@ -38,7 +40,8 @@ class Planned:
 
 @dataclass(frozen=True)
 class Buffer:
-    """A slot of the activations' allocation. name: how the emitted struct calls it; values: whose it is."""
+    """A slot of the activations' allocation. name: how the emitted struct calls it; values: whose
+    it is."""
 
     name: str
     offset: int
@@ -79,7 +82,8 @@ class Plan:
 
 
 def plan(program: Program, target: Target, options: Options, names: Mapping[Value, str]) -> Plan:
-    """Plans a lowered program, whole; ProgramError lists every node that the target cannot compute."""
+    """Plans a lowered program, whole; ProgramError lists every node that the target cannot
+    compute."""
     context = Context(target, options, dict(names))
     launches = _tile_inputs(_launches(program.graph, context))
     kernels, named = _name(launches)

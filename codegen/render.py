@@ -1,4 +1,5 @@
-"""The renderer: a frozen plan and the templates, nothing else, give the one `.cu`; the same plan gives the same text."""
+"""The renderer: a frozen plan and the templates, nothing else, give the one `.cu`; the same plan
+gives the same text."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ class LaunchText:
 
 @dataclass(frozen=True)
 class Run:
-    """Launches one after another; `count` > 0: a loop of so many iterations with `l` counting from 0."""
+    """Launches one after another; `count` > 0: a loop of so many iterations with `l` counting from
+    0."""
 
     count: int
     launches: tuple[LaunchText, ...]
@@ -142,7 +144,8 @@ def _shown(plan: Plan, arg: Arg) -> str:
 
 
 def _arg(plan: Plan, arg: Arg, later: Arg | None, p: Planned) -> str:
-    """An argument as the step function spells it; `later` is the same one an iteration on, in a loop."""
+    """An argument as the step function spells it; `later` is the same one an iteration on, in a
+    loop."""
     value = arg.value
     if value.node.op == "weight":
         return _weight(plan, arg, later)

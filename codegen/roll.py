@@ -1,9 +1,11 @@
-"""Rolls the flat launch list into loops: maximal repeats of launches that are equal up to the layer.
+"""Rolls the flat launch list into loops: maximal repeats of launches that are equal up to the
+layer.
 
-A launch of iteration i equals that of iteration i - 1 when kernel, template arguments and shape are the same and each
-argument is: the value of the launch the same distance back; or the same earlier value; or, in iteration 0 alone, a
-value from before the loop where later iterations read their predecessor's (a carried value: both get one slot); or the
-next member of the same family of weights or caches.
+A launch of iteration i equals that of iteration i - 1 when kernel, template arguments and shape are
+the same and each argument is: the value of the launch the same distance back; or the same earlier
+value; or, in iteration 0 alone, a value from before the loop where later iterations read their
+predecessor's (a carried value: both get one slot); or the next member of the same family of weights
+or caches.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Ref:
-    """What an argument refers to, as rolling sees it: a producer launch's result, or a member of a family."""
+    """What an argument refers to, as rolling sees it: a producer launch's result, or a member of a
+    family."""
 
     kind: str  # "value" (launch, result), "member" (family, index), "same" (anything fixed)
     a: int = 0
@@ -61,7 +64,8 @@ Made = tuple[int, int]  # a value: the launch that makes it, and which of its re
 
 
 def loops(items: Sequence[Item], kept: Sequence[Made] = ()) -> tuple[Loop, ...]:
-    """The loops of a launch list, in order; `kept` values (results) are read behind the last launch.
+    """The loops of a launch list, in order; `kept` values (results) are read behind the last
+    launch.
 
     A loop that would overwrite a value still to be read is not made.
     """
@@ -102,7 +106,8 @@ def _best(items: Sequence[Item], low: int, high: int, last: Mapping[Made, int]) 
 
 
 def _shortened(items: Sequence[Item], loop: Loop, last: Mapping[Made, int]) -> Loop:
-    """The loop as far as an iteration whose values are read behind the next one, which writes over them."""
+    """The loop as far as an iteration whose values are read behind the next one, which writes over
+    them."""
     for iteration in range(loop.count - 1):
         first = loop.start + iteration * loop.period
         for launch in range(first, first + loop.period):
@@ -141,7 +146,8 @@ def _same_ref(now: Ref, before: Ref, launch: int, period: int, start: int) -> bo
 
 
 def carried(items: Sequence[Item], loop: Loop) -> dict[tuple[int, int], tuple[int, int]]:
-    """(producer before the loop, result) -> (producer in iteration 0, result) for values that iterations hand on."""
+    """(producer before the loop, result) -> (producer in iteration 0, result) for values that
+    iterations hand on."""
     pairs: dict[tuple[int, int], tuple[int, int]] = {}
     for launch in range(loop.start, loop.start + loop.period):
         following = items[launch + loop.period]
@@ -152,7 +158,8 @@ def carried(items: Sequence[Item], loop: Loop) -> dict[tuple[int, int], tuple[in
 
 
 def hazards(items: Sequence[Item], loop: Loop) -> bool:
-    """Whether a carried value's one slot would be written before its last reader of an iteration has read it."""
+    """Whether a carried value's one slot would be written before its last reader of an iteration
+    has read it."""
     handed = set(carried(items, loop).values())
     body = range(loop.start + loop.period, loop.start + 2 * loop.period)
     for launch in body:

@@ -1,4 +1,5 @@
-"""The tables of the emitted file as data: weights, caches, buffers, stored values, inputs, results, kernels."""
+"""The tables of the emitted file as data: weights, caches, buffers, stored values, inputs, results,
+kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ DTYPE_FORMAT = {"f32": "f32", "f16": "f16", "bf16": "bf16"}
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: fields of the emitted aggregate in order, and what a person reads behind it."""
+    """One line of a table: fields of the emitted aggregate in order, and what a person reads behind
+    it."""
 
     name: str
     fields: tuple[str, ...]
@@ -62,7 +64,7 @@ def _string(text: str) -> str:
     """A C string literal; whatever could end or change it is an octal escape of its UTF-8 bytes."""
     plain = set(b"._-/ %[],{}'")
     letters = (
-        chr(b) if chr(b).isalnum() and b < 128 or b in plain else f"\\{b:03o}"
+        chr(b) if (chr(b).isalnum() and b < 128) or b in plain else f"\\{b:03o}"
         for b in text.encode()
     )
     return f'"{"".join(letters)}"'
@@ -153,7 +155,8 @@ def _value(
 
 
 def _values(plan: Plan) -> Iterable[Row]:
-    """Every stored value and view by name; layers of a loop share a line where names and launches march alike."""
+    """Every stored value and view by name; layers of a loop share a line where names and launches
+    march alike."""
     made: dict[Value, int] = {}
     for number, p in enumerate(plan.launches):
         for arg in p.launch.args:
@@ -255,7 +258,7 @@ def _scalars(plan: Plan) -> Mapping[str, str]:
     results = dict(plan.graph.results)
     vocabulary = results["logits"].type.shape[-1] if plan.program.is_model else 0
     rows = [i.type.shape[0] for i in plan.program.inputs if i.type.dtype == "rows"]
-    in_steps = plan.program.is_model or ROWS in rows
+    in_steps = plan.program.is_model or any(ROWS in i.type.shape for i in plan.program.inputs)
     most = plan.options.max_rows if in_steps else next(iter(rows), 1)
     return {
         "program": _string(plan.program.name),

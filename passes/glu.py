@@ -1,6 +1,8 @@
-"""glu: gate and up projections of one activation and what joins them are one kernel, quantized where that is read.
+"""glu: gate and up projections of one activation and what joins them are one kernel, quantized
+where that is read.
 
-SwiGLU, GeGLU and their kin: any elementwise ops between two projections of equal size and their product.
+SwiGLU, GeGLU and their kin: any elementwise ops between two projections of equal size and their
+product.
 """
 
 from __future__ import annotations

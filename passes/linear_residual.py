@@ -1,7 +1,8 @@
-"""linear-residual: a projection, the sum that it ends in, and where the next norm is taken by groups, that too.
+"""linear-residual: a projection, the sum that it ends in, and where the next norm is taken by
+groups, that too.
 
-The sum stays available; behind it the product with the next norm's weight is quantized and the squares are summed,
-both for 32 outputs at a time, so that no block needs another's.
+The sum stays available; behind it the product with the next norm's weight is quantized and the
+squares are summed, both for 32 outputs at a time, so that no block needs another's.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ def run(graph: Graph, context: Context) -> Graph:
 
 
 def take_factors(units: Units, unit: Set[Node]) -> None:
-    """A norm's factor that this unit alone reads joins it: each block folds the square sums itself."""
+    """A norm's factor that this unit alone reads joins it: each block folds the square sums
+    itself."""
     factors = {
         v.node for n in unit if n.op == "mul" for v in n.operands if v.node.op == "root_factor"
     }

@@ -1,4 +1,5 @@
-"""Kernel providers, found by name: `<op>.py`, `<function kind>.py`, else row.py for what works within rows."""
+"""Kernel providers, found by name: `<op>.py`, `<function kind>.py`, else row.py for what works
+within rows."""
 
 from __future__ import annotations
 

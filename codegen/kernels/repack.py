@@ -1,4 +1,5 @@
-"""Inputs of op programs that a kernel reads as weights: row-major bytes into tiles, by a launch of its own."""
+"""Inputs of op programs that a kernel reads as weights: row-major bytes into tiles, by a launch of
+its own."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ THREADS = 128
 
 
 def repack_input(value: Value) -> Launch:
-    """The launch that makes the tiles of an input matrix [..., N, K]; its written argument is the tiles' buffer."""
+    """The launch that makes the tiles of an input matrix [..., N, K]; its written argument is the
+    tiles' buffer."""
     t = value.type
     if t.dtype not in FORMATS or t.rank < 2:
         raise Refusal(f"a matrix is one of {', '.join(FORMATS)} of two axes or more, got {t}")

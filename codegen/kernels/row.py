@@ -1,7 +1,9 @@
-"""Kernels that work within rows: elementwise ops, norms, softmax, reductions, quantize, and every fusion of them.
+"""Kernels that work within rows: elementwise ops, norms, softmax, reductions, quantize, and every
+fusion of them.
 
-One block a row where something is reduced over it; else blocks share a row's columns. A result may take over the buffer
-of an operand of the row's shape that each thread has read before it stores anything.
+One block a row where something is reduced over it; else blocks share a row's columns. A result may
+take over the buffer of an operand of the row's shape that each thread has read before it stores
+anything.
 """
 
 from __future__ import annotations
@@ -115,7 +117,8 @@ def _base(fn: Function, node: Node) -> str:
 
 
 class _Names:
-    """Identifiers of a function's values: parameters after the caller's values, members after results or ops."""
+    """Identifiers of a function's values: parameters after the caller's values, members after
+    results or ops."""
 
     def __init__(self, fn: Function, node: Node, context: Context) -> None:
         self.fn, self.table, taken = fn, dict[Value, str](), set[str]()

@@ -1,6 +1,8 @@
-"""What a row kernel does, as a list of steps: loops over a row's values, and reductions between them.
+"""What a row kernel does, as a list of steps: loops over a row's values, and reductions between
+them.
 
-Every op that works within rows is spelled here once; a fused function is the concatenation of its members' steps.
+Every op that works within rows is spelled here once; a fused function is the concatenation of its
+members' steps.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from compiler.graph import Node, Value
 
 @dataclass(frozen=True)
 class Each:
-    """`out` at every column: `text` with {0}, {1}... for the operands at that column; ctype of the result."""
+    """`out` at every column: `text` with {0}, {1}... for the operands at that column; ctype of the
+    result."""
 
     out: str
     ctype: str
@@ -26,7 +29,8 @@ class Each:
 
 @dataclass(frozen=True)
 class Once:
-    """`out` once a row: `text` with {0}... for operands; `over` names those that are whole rows (arrays)."""
+    """`out` once a row: `text` with {0}... for operands; `over` names those that are whole rows
+    (arrays)."""
 
     out: str
     ctype: str
@@ -37,7 +41,8 @@ class Once:
 
 @dataclass(frozen=True)
 class Group:
-    """`helper` over groups of 32 columns of `operand`, into the buffer `out`: quantize, square_sums."""
+    """`helper` over groups of 32 columns of `operand`, into the buffer `out`: quantize,
+    square_sums."""
 
     out: str
     operand: str
@@ -62,7 +67,8 @@ CASTS = {
 
 
 def cast_text(source: str, target: str) -> str:
-    """One element's conversion; by f32 where neither side is f32 (integers from f16 are exact there)."""
+    """One element's conversion; by f32 where neither side is f32 (integers from f16 are exact
+    there)."""
     if source == target:
         return "{0}"
     if (source, target) in CASTS:
@@ -74,7 +80,8 @@ def cast_text(source: str, target: str) -> str:
 
 
 def steps_of(node: Node, names: Names, width: int) -> list[Step]:
-    """The steps of one member; `names` spells its operands and results, `width` is the row's length."""
+    """The steps of one member; `names` spells its operands and results, `width` is the row's
+    length."""
     out, ins = names(node.result()), tuple(names(v) for v in node.operands)
     if node.op in SPELLED:
         return SPELLED[node.op](node, out, ins, width)

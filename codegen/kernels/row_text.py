@@ -1,4 +1,5 @@
-"""Steps of a row kernel as CUDA text: loops over columns, reductions between them, stores where values are made."""
+"""Steps of a row kernel as CUDA text: loops over columns, reductions between them, stores where
+values are made."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codegen.expr import ctype
-from codegen.kernels.row_steps import Each, Once, Group, Step
+from codegen.kernels.row_steps import Each, Group, Once, Step
 from compiler.types import DYNAMIC, ROWS, Dim, Type
 
 Item = list[Each] | Once | Group  # a loop over columns, or what happens between loops
@@ -15,9 +16,11 @@ Item = list[Each] | Once | Group  # a loop over columns, or what happens between
 
 @dataclass(frozen=True)
 class Rows:
-    """The kernel's surroundings: parameters and results by name with their types, and the shape that `row` counts.
+    """The kernel's surroundings: parameters and results by name with their types, and the shape
+    that `row` counts.
 
-    dropped: results whose last axis was reduced away. whole: one block has a whole row (else a chunk of it).
+    dropped: results whose last axis was reduced away. whole: one block has a whole row (else a
+    chunk of it).
     """
 
     params: Mapping[str, Type]
@@ -42,7 +45,8 @@ def text(steps: Sequence[Step], rows: Rows) -> tuple[str, ...]:
 
 
 def read_first(body: Sequence[str], names: Iterable[str]) -> frozenset[str]:
-    """Of parameters that are read at `at + d`: those of which a thread stores no result before it has read them."""
+    """Of parameters that are read at `at + d`: those of which a thread stores no result before it
+    has read them."""
     first = next((at for at, line in enumerate(body) if "_out" in line), len(body))
     after = "\n".join(body[first:])
     return frozenset(n for n in names if not re.search(rf"\b{n}\[at \+ d\]", after))
@@ -61,7 +65,8 @@ def _columns(steps: Sequence[Step], rows: Rows) -> frozenset[str]:
 
 
 def _items(steps: Sequence[Step], rows: Rows) -> list[Item]:
-    """Steps in order, column steps gathered into loops; a loop ends where a reduction needs all of its values."""
+    """Steps in order, column steps gathered into loops; a loop ends where a reduction needs all of
+    its values."""
     items: list[Item] = []
     loop: list[Each] = []
     for step in steps:
@@ -111,7 +116,8 @@ def _count(rows: Rows) -> str:
 
 
 def _local(name: str, kept: frozenset[str], rows: Rows) -> str:
-    """How a loop spells a name: a loaded parameter is `x_d`, an array is indexed by the register."""
+    """How a loop spells a name: a loaded parameter is `x_d`, an array is indexed by the
+    register."""
     if name not in rows.column:
         return name if name not in rows.params else f"{name}_row"
     base = f"{name}_d" if name in rows.params else name
@@ -136,10 +142,8 @@ def _loads_once(steps: Sequence[Step], rows: Rows) -> list[str]:
     """Parameters with one value a row are read before the loops."""
     used = [n for s in steps if not isinstance(s, Group) for n in s.operands]
     names = [n for n in dict.fromkeys(used) if n in rows.params and n not in rows.column]
-    return [
-        f"const {ctype(rows.params[n])} {n}_row = {n}[{index(rows.params[n].shape, rows.shape, once=True)}];"
-        for n in names
-    ]
+    at = {n: index(rows.params[n].shape, rows.shape, once=True) for n in names}
+    return [f"const {ctype(rows.params[n])} {n}_row = {n}[{at[n]}];" for n in names]
 
 
 def _loop(item: Sequence[Each], kept: frozenset[str], loaded: set[str], rows: Rows) -> list[str]:
@@ -191,7 +195,8 @@ def _single(item: Once | Group, rows: Rows) -> list[str]:
 
 
 def index(shape: tuple[Dim, ...], rows: tuple[Dim, ...], once: bool = False) -> str:
-    """The element of a value of `shape` at `row` and column `d` of `rows`, missing and 1 axes standing still.
+    """The element of a value of `shape` at `row` and column `d` of `rows`, missing and 1 axes
+    standing still.
 
     once: outside of loops over columns, where there is no `d`; the value has one element a row.
     """

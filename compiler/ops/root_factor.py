@@ -1,8 +1,9 @@
-"""A norm's factor in two steps: sums of squares of each 32, and the root of their mean; made by lower-numerics.
+"""A norm's factor in two steps: sums of squares of each 32, and the root of their mean; made by
+lower-numerics.
 
-root_factor(square_sums(x), n=n, eps=eps) is rms_factor(x, eps) bit for bit: the adjacent-first tree over n values is
-the tree over their groups of 32, each summed by its own tree. So a producer leaves the sums group by group, and each
-reader folds n / 32 of them.
+root_factor(square_sums(x), n=n, eps=eps) is rms_factor(x, eps) bit for bit: the adjacent-first tree
+over n values is the tree over their groups of 32, each summed by its own tree. So a producer leaves
+the sums group by group, and each reader folds n / 32 of them.
 """
 
 from __future__ import annotations
