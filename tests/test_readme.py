@@ -15,6 +15,7 @@ from compiler.command.parser import Parser
 from compiler.diagnostics import EXIT_CODES
 from compiler.target import HOST, Options
 from runtime.synthetic import PRESETS, write_synthetic
+from tests.golden_files import Golden
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -33,10 +34,20 @@ def test_the_program_is_the_example() -> None:
     assert examples.find("qwen3").read_text().rstrip() in README
 
 
-def test_the_excerpt_is_what_is_emitted() -> None:
-    (excerpt,) = re.findall(r"```c\+\+\n(.*?)```", README, re.S)
-    assert len(excerpt.splitlines()) > 30 and excerpt in emitted().text
-    assert f"has {len(emitted().plan.kernels)} kernels" in README
+def kernel(text: str, name: str) -> str:
+    """An emitted kernel with the comments over it."""
+    found = re.search(rf"(?:^//.*\n)+template.*\n.* {name}\(.*\n(?:[^}}].*\n)*}}\n", text, re.M)
+    assert found
+    return found[0]
+
+
+def test_the_excerpt_is_what_is_emitted(golden: Golden) -> None:
+    """`--bless -k excerpt` brings the README up to date."""
+    excerpt = kernel(emitted().text, "glu_ffn_gate_ffn_up")
+    assert len(excerpt.splitlines()) > 30
+    text = re.sub(r"(?s)(?<=```c\+\+\n).*?(?=```)", lambda _: excerpt, README)
+    count = f"has {len(emitted().plan.kernels)} kernels"
+    golden(ROOT / "README.md", re.sub(r"has \d+ kernels", count, text))
 
 
 def test_every_statement_of_the_program_stands_over_a_kernel() -> None:
