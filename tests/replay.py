@@ -1,7 +1,7 @@
 """The emitted step replayed over poisoned memory: every launch must find the values that it needs.
 
-The launches are read as the step function spells them, loops and all, and held against the flat list
-of the plan: kernel, shape, weights, caches, and of each range of bytes which value it holds.
+The launches are read as the step function spells them, loops and all, and held against the flat
+list of the plan: kernel, shape, weights, caches, and of each range of bytes which value it holds.
 """
 
 from __future__ import annotations
@@ -175,9 +175,7 @@ class Memory:
         return [] if fits else [f"{spelled} is {name}[{index}], {want} is planned"]
 
 
-ROW = re.compile(
-    r'\{"([^"]*)", (\d+), (\d+), "(\w+)", \d+, \{([^}]*)\}, (\d+), (-?\d+), (-?\d+)\}'
-)
+ROW = re.compile(r'\{"([^"]*)", (\d+), (\d+), "(\w+)", \d+, \{([^}]*)\}, (\d+), (-?\d+), (-?\d+)\}')
 
 
 def dumped(plan: Plan) -> Iterator[tuple[str, int, int]]:
@@ -201,5 +199,3 @@ def returned(plan: Plan) -> Iterator[tuple[str, Value, int]]:
 def promised(plan: Plan) -> set[str]:
     """The names of the table of stored values."""
     return {name for name, _, _ in dumped(plan)}
-
-
