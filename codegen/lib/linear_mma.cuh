@@ -5,6 +5,8 @@ struct DotTile {
   static constexpr int ROWS_EACH = ROWS, OUTPUTS_EACH = OUTPUTS, DEPTH_EACH = DEPTH;
   static constexpr int WARPS_DOWN = ROWS / WARP_ROWS, WARPS = WARPS_DOWN * (OUTPUTS / WARP_OUTPUTS), THREADS = 32 * WARPS;
   static constexpr int DOWN = WARP_ROWS / 16, ACROSS = WARP_OUTPUTS / 8;  // of a warp, in tiles of mma
+  __device__ static int first_row() { return int(threadIdx.x) / 32 % WARPS_DOWN * WARP_ROWS; }
+  __device__ static int first_output() { return int(threadIdx.x) / 32 / WARPS_DOWN * WARP_OUTPUTS; }
 };
 
 // A segment's inputs of a tile of dots: 16-byte pieces of the rows' words, piece p of row r at p ^ r % 8; the outputs'
@@ -181,91 +183,127 @@ __device__ inline void block_dots(Q8x2, int (&d)[4][4], const unsigned (&a)[2][4
 template <class W>
 __device__ inline float dot_value(Q8x2, int d) { return float(d); }
 
-// The levels of 8 outputs' segment as mma takes them, 4 blocks; perhaps 16-fold.
-template <class W, class X>
-__device__ inline void load_levels(unsigned (&b)[4][2], const uint8_t (&tile)[Tile<W>::PIECES][128], int lane) {
-  constexpr int COUNT = Tile<W>::PIECES / 4;
-  unsigned word[COUNT][4];
-  const void* row[COUNT];
-  UNROLL
-  for (int i = 0; i < COUNT; i++) row[i] = tile[i * 4] + lane * 16;
-  load_matrices(word, row);
-  UNROLL
-  for (int i = 0; i < 4; i++) {
-    if constexpr (W::BITS == 8) {
-      b[i][0] = word[i / 2][i % 2 * 2];
-      b[i][1] = word[i / 2][i % 2 * 2 + 1];
-    } else if constexpr (LevelLoad<W, X>::SIXTEENFOLD) {
-      const unsigned levels = word[0][i] ^ 0x88888888u;  // signed nibbles
-      b[i][0] = levels << 4 & 0xf0f0f0f0u;
-      b[i][1] = levels & 0xf0f0f0f0u;
-    } else {
-      b[i][0] = unsigned(nibble_levels<W::ZERO>(word[0][i]));
-      b[i][1] = unsigned(nibble_levels<W::ZERO>(word[0][i] >> 4));
-    }
+// Where a lane's parts of a segment lie, in bytes: words of its row of a (those of block b are at words ^ 32 * b), levels,
+// scales of its rows and of its outputs.
+template <class W, class L>
+struct LanePlaces {
+  int words, levels, rows, outputs;
+  __device__ LanePlaces() {
+    const int lane = threadIdx.x % 32, row = L::first_row(), output = L::first_output();
+    words = (row + lane % 16) * 128 + (lane / 16 ^ lane % 8) * 16;
+    levels = output / 8 * Tile<W>::PIECES * 128 + lane * 16;
+    rows = (row + lane / 4) * 16;
+    outputs = (output + lane % 4 * 2) * 16;
   }
-}
-
-// The words of 16 rows' segment as mma takes them, 4 blocks.
-__device__ inline void load_words(unsigned (&a)[4][4], const int8_t (*row)[128], int lane) {
-  const void* at[4];
-  UNROLL
-  for (int b = 0; b < 4; b++) at[b] = row[lane % 16] + ((b * 2 + lane / 16) ^ lane % 8) * 16;
-  load_matrices(a, at);
-}
+};
 
 // Four floats that lie together.
 struct Four {
   alignas(16) float value[4];
 };
 
-__device__ inline Four four_at(const float (&from)[4]) { return *(const Four*)from; }
+__device__ inline Four four_at(const void* part, int place) { return *(const Four*)((const char*)part + place); }
 
-// Adds a segment to a warp's dots.
-template <class W, class X, class L>
-__device__ inline void add_segment(TileDots<L>& dots, const TileSegment<W, X, L>& s, const WideScales<W, L>& wide, int row, int output) {
-  const int lane = threadIdx.x % 32;
-  unsigned a[L::DOWN][X::WORDS][4][4];
-  Four xs[L::DOWN][2], xy[L::DOWN][2];
-  UNROLL
-  for (int i = 0; i < L::DOWN; i++) {
+// What mma takes of 16 rows' segment, with scales and sums of a lane's two rows.
+template <class W, class X>
+struct RowPart {
+  unsigned words[X::WORDS][4][4];
+  Four d[2], y[2];
+  template <class L>
+  __device__ void load(const TileSegment<W, X, L>& s, LanePlaces<W, L> at_lane, int row) {
     UNROLL
-    for (int plane = 0; plane < X::WORDS; plane++) load_words(a[i][plane], s.words[plane] + row + i * 16, lane);
+    for (int p = 0; p < X::WORDS; p++) {
+      const void* at[4];
+      UNROLL
+      for (int b = 0; b < 4; b++) at[b] = s.words[p][row] + (at_lane.words ^ b * 32);
+      load_matrices(words[p], at);
+    }
     UNROLL
     for (int half = 0; half < 2; half++) {
-      xs[i][half] = four_at(s.scales[row + i * 16 + half * 8 + lane / 4]);
-      if constexpr (W::OFFSET >= 0) xy[i][half] = four_at(s.sums[row + i * 16 + half * 8 + lane / 4]);
+      d[half] = four_at(s.scales[row + half * 8], at_lane.rows);
+      if constexpr (W::OFFSET >= 0) y[half] = four_at(s.sums[row + half * 8], at_lane.rows);
     }
   }
-  UNROLL
-  for (int j = 0; j < L::ACROSS; j++) {
-    unsigned b[4][2];
-    load_levels<W, X>(b, s.levels[output / 8 + j], lane);
-    Four ws[2], wm[2];
+};
+
+// What mma takes of 8 outputs' segment, with scales and offsets of a lane's two outputs.
+template <class W, class X>
+struct OutputPart {
+  unsigned levels[4][2];
+  Four d[2], m[2];
+  template <class L>
+  __device__ void load(const TileSegment<W, X, L>& s, const WideScales<W, L>& wide, LanePlaces<W, L> at_lane, int tile) {
+    constexpr int COUNT = Tile<W>::PIECES / 4;
+    unsigned word[COUNT][4];
+    const void* at[COUNT];
+    UNROLL
+    for (int i = 0; i < COUNT; i++) at[i] = s.levels[tile][i * 4] + at_lane.levels;
+    load_matrices(word, at);
+    UNROLL
+    for (int b = 0; b < 4; b++) spread(b, word);
     UNROLL
     for (int side = 0; side < 2; side++) {
-      ws[side] = four_at(wide.d[output + j * 8 + lane % 4 * 2 + side]);
-      if constexpr (W::OFFSET >= 0) wm[side] = four_at(wide.m[output + j * 8 + lane % 4 * 2 + side]);
+      d[side] = four_at(wide.d[tile * 8 + side], at_lane.outputs);
+      if constexpr (W::OFFSET >= 0) m[side] = four_at(wide.m[tile * 8 + side], at_lane.outputs);
     }
+  }
+  // Block b's levels from the loaded words; perhaps 16-fold.
+  template <int COUNT>
+  __device__ void spread(int b, const unsigned (&word)[COUNT][4]) {
+    if constexpr (W::BITS == 8) {
+      levels[b][0] = word[b / 2][b % 2 * 2];
+      levels[b][1] = word[b / 2][b % 2 * 2 + 1];
+    } else if constexpr (LevelLoad<W, X>::SIXTEENFOLD) {
+      const unsigned nibbles = word[0][b] ^ 0x88888888u;  // signed
+      levels[b][0] = nibbles << 4 & 0xf0f0f0f0u;
+      levels[b][1] = nibbles & 0xf0f0f0f0u;
+    } else {
+      levels[b][0] = unsigned(nibble_levels<W::ZERO>(word[0][b]));
+      levels[b][1] = unsigned(nibble_levels<W::ZERO>(word[0][b] >> 4));
+    }
+  }
+};
+
+// Adds a segment to 16 x 8 dots, 4 of them a lane's.
+template <class W, class X>
+__device__ inline void add_tile(float (&t)[4], const RowPart<W, X>& rows, const OutputPart<W, X>& outputs) {
+  int dot[4][4];
+  block_dots<W>(X{}, dot, rows.words, outputs.levels);
+  UNROLL
+  for (int e = 0; e < 4; e++) {
+    const int row = e / 2, output = e % 2;
+    float p = -0.0f;  // changes no first term
     UNROLL
-    for (int i = 0; i < L::DOWN; i++) {
-      int d[4][4];
-      block_dots<W>(X{}, d, a[i], b);
-      UNROLL
-      for (int e = 0; e < 4; e++) {
-        float p = -0.0f;  // changes no first term
-        UNROLL
-        for (int k = 0; k < 4; k++) {
-          const float scale = block_scale(X{}, ws[e % 2].value[k] * xs[i][e / 2].value[k]);
-          p = fmaf(scale, dot_value<W>(X{}, d[k][e]), p);
-        }
-        if constexpr (W::OFFSET >= 0) {
-          UNROLL
-          for (int k = 0; k < 4; k++) p = fmaf(wm[e % 2].value[k], xy[i][e / 2].value[k], p);
-        }
-        dots.t[i][j][e] = dots.t[i][j][e] + p;
-      }
+    for (int b = 0; b < 4; b++) {
+      const float scale = block_scale(X{}, outputs.d[output].value[b] * rows.d[row].value[b]);
+      p = fmaf(scale, dot_value<W>(X{}, dot[b][e]), p);
     }
+    if constexpr (W::OFFSET >= 0) {
+      UNROLL
+      for (int b = 0; b < 4; b++) p = fmaf(outputs.m[output].value[b], rows.y[row].value[b], p);
+    }
+    t[e] = t[e] + p;
+  }
+}
+
+// Adds a segment to a warp's dots. Where there are registers for it, the next outputs are on their way while some are
+// worked on.
+template <class W, class X, class L>
+__device__ inline void add_segment(TileDots<L>& dots, const TileSegment<W, X, L>& s, const WideScales<W, L>& wide, LanePlaces<W, L> at_lane) {
+  constexpr bool EARLY = W::OFFSET < 0 && X::WORDS == 1;
+  RowPart<W, X> rows[L::DOWN];
+  UNROLL
+  for (int i = 0; i < L::DOWN; i++) rows[i].load(s, at_lane, i * 16);
+  OutputPart<W, X> next;
+  if (EARLY) next.load(s, wide, at_lane, 0);
+  UNROLL
+  for (int j = 0; j < L::ACROSS; j++) {
+    if (!EARLY) next.load(s, wide, at_lane, j);
+    const OutputPart<W, X> outputs = next;
+    if (EARLY && j + 1 < L::ACROSS) next.load(s, wide, at_lane, j + 1);
+    if (EARLY && j % 2 == 1) hold_loads();
+    UNROLL
+    for (int i = 0; i < L::DOWN; i++) add_tile(dots.t[i][j], rows[i], outputs);
   }
 }
 
@@ -273,7 +311,8 @@ __device__ inline void add_segment(TileDots<L>& dots, const TileSegment<W, X, L>
 template <class W, int N, int K, class L, int WEIGHTS, class X>
 __device__ inline void tile_rows(TileShared<W, X, L>& s, int block, const uint8_t* const (&weights)[WEIGHTS], X x, int first, int rows) {
   constexpr int SEGMENTS = (K + 127) / 128, DEPTH = L::DEPTH_EACH;
-  const int warp = threadIdx.x / 32, row = warp % L::WARPS_DOWN * L::DOWN * 16, output = warp / L::WARPS_DOWN * L::ACROSS * 8;
+  const LanePlaces<W, L> at_lane;
+  const bool works = first + L::first_row() < rows;
   AsyncCopies copies;
   RowCopies<W, K, X, L> row_copies(x, first, rows);
   LevelCopies<W, N, K, X, L, WEIGHTS> level_copies(weights, block);
@@ -298,17 +337,17 @@ __device__ inline void tile_rows(TileShared<W, X, L>& s, int block, const uint8_
     fetch(segment + DEPTH - 1);
     scale_copies.store(s.wide[(segment + 1) % 2]);
     if (segment + 2 < SEGMENTS) scale_copies.load();
-    if (first + row < rows) add_segment(dots, s.segment[segment % DEPTH], s.wide[segment % 2], row, output);
+    if (works) add_segment(dots, s.segment[segment % DEPTH], s.wide[segment % 2], at_lane);
   }
   wait_copies<0>(copies);
   __syncthreads();
-  if (first + row < rows) store_dots(dots, s, row, output);
+  if (works) store_dots(dots, s);
 }
 
 // A warp's dots to shared memory.
 template <class W, class X, class L>
-__device__ inline void store_dots(const TileDots<L>& dots, TileShared<W, X, L>& s, int row, int output) {
-  const int lane = threadIdx.x % 32;
+__device__ inline void store_dots(const TileDots<L>& dots, TileShared<W, X, L>& s) {
+  const int lane = threadIdx.x % 32, row = L::first_row(), output = L::first_output();
   UNROLL
   for (int i = 0; i < L::DOWN; i++) {
     UNROLL

@@ -70,3 +70,11 @@ __device__ __forceinline__ void wait_copies([[maybe_unused]] AsyncCopies& copies
   copies.wait(PENDING);
 #endif
 }
+
+// No load moves to before this place. A compiler that is free to loads all that a long run of mma needs at its beginning,
+// and spills for lack of registers.
+__device__ __forceinline__ void hold_loads() {
+#ifdef __CUDACC__
+  __syncwarp();
+#endif
+}

@@ -19,12 +19,24 @@ __global__ void __launch_bounds__(L::THREADS) many_rows(const uint8_t* weight, X
   });
 }
 
+// A row times 8 outputs, segments side by side, as the kernels of few rows have it.
 template <class W, int N, int K, class X>
-__global__ void __launch_bounds__(256) one_row(const uint8_t* weight, X x, int rows, float* y) {
-  using L = LinearShape<K, 4, 8>;
-  auto& s = shared<LinearPartials<L, 1>>();
-  const int first = blockIdx.y;
-  linear_block<W, N, K, L, 1>(s, blockIdx.x, weight, x, first, rows, [] {}, [&](int, int n, float dot) { y[size_t(first) * N + n] = dot; });
+__global__ void __launch_bounds__(32) one_row(const uint8_t* weight, X x, int rows, float* y) {
+  constexpr int SEGMENTS = (K + 127) / 128;
+  auto& part = shared<float[8][SEGMENTS]>();
+  const int lane = threadIdx.x, row = blockIdx.y;
+  for (int segment = lane / 8; segment < SEGMENTS; segment += 4) {
+    const Segment<W> w = load_segment<W>(weight + tile_at<W, K>(blockIdx.x, segment / 4), lane);
+    float p[1] = {};
+    segment_dots<W, K, 1>(w, segment, x, row, rows, p);
+    part[lane % 8][segment] = p[0];
+  }
+  __syncwarp();
+  const int n = blockIdx.x * 8 + lane;
+  if (lane >= 8 || n >= N) return;
+  float t = part[lane][0];
+  for (int segment = 1; segment < SEGMENTS; segment++) t = t + part[lane][segment];
+  y[size_t(row) * N + n] = t;
 }
 
 // ---- values: ordinary ones, and a share of awkward ones
@@ -168,7 +180,7 @@ size_t compare(const char* name, int rows, bool awkward, bool plain = true) {
   launch(nullptr, many_rows<W, N, K, L, WEIGHTS, X>, Shape{grid, dim3(L::THREADS), sizeof(TileShared<W, X, L>)}, weight, x.x, rows, y);
   check(cudaMemcpy(many.data(), y, count * 4, cudaMemcpyDeviceToHost), "many_rows");
   for (int w = 0; w < WEIGHTS; w++) {
-    const Shape shape{dim3((N + 31) / 32, rows), dim3(256), sizeof(LinearPartials<LinearShape<K, 4, 8>, 1>)};
+    const Shape shape{dim3((N + 7) / 8, rows), dim3(32), sizeof(float[8][(K + 127) / 128])};
     launch(nullptr, one_row<W, N, K, X>, shape, weight + w * matrices[w].tiles.size(), x.x, rows, y + w * each);
   }
   check(cudaMemcpy(single.data(), y, count * 4, cudaMemcpyDeviceToHost), "one_row");
