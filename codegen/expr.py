@@ -90,13 +90,16 @@ def identifier(name: str, taken: set[str] | None = None) -> str:
     return text
 
 
-RESERVED = frozenset(
-    """alignas and asm auto bool break case catch char class const constexpr continue default delete do
-    double else enum explicit export extern false float for friend goto if inline int long mutable namespace new not
-    nullptr operator or private protected public register return short signed sizeof static struct switch template
-    this throw true try typedef typename union unsigned using virtual void volatile while xor step rows row at first
-    main shared launch run wanted at i d b l exp log tanh sqrtf fmaf float_of bits_of D N K T THREADS ROWS""".split()
-)
+# Words that no emitted name may be: of C++, and of the text around kernels.
+WORDS = """
+alignas and asm auto bool break case catch char class const constexpr continue default delete do
+double else enum explicit export extern false float for friend goto if inline int long mutable
+namespace new not nullptr operator or private protected public register return short signed
+sizeof static struct switch template this throw true try typedef typename union unsigned using
+virtual void volatile while xor step rows row at first main shared launch run wanted at i d b l
+exp log tanh sqrtf fmaf float_of bits_of D N K T THREADS ROWS
+"""
+RESERVED = frozenset(WORDS.split())
 
 
 def row_count(shape: tuple[Dim, ...]) -> str:
