@@ -28,7 +28,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    env.filters["comment"] = comment
+    env.filters["comment"] = comment  # pyright: ignore[reportUnknownMemberType]
     return env
 
 

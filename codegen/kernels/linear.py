@@ -101,7 +101,8 @@ def plan(node: Node, context: Context) -> Launch:
         (
             ("rows", signature.rows),
             ("projections", tuple(projections)),
-            ("factors", tuple(signature.factors)),
+            ("early", tuple(signature.early)),
+            ("folds", tuple(signature.folds)),
         ),
     )
     weights = [m.weight.type for m in members]

@@ -14,6 +14,7 @@ from codegen.kernels.projection import LinearShape, Signature, check_weight, gro
 from codegen.kernels.row_steps import Each, Group, steps_of
 from compiler.graph import Node, Value
 
+AHEAD = {"at": "block, first, rows", "n": "block"}  # a row of outputs, or one value an output
 WARP_HELPERS = {"quantize": "quantize_warp", "square_sums": "square_sum_warp"}
 
 
@@ -30,7 +31,8 @@ def plan(node: Node, context: Context) -> Launch:
     grouped = any(m.op in WARP_HELPERS for m in body)
     if grouped and n % 32:
         raise Refusal(f"groups of 32 outputs are needed, got {n} outputs")
-    lines = _Lines(node, context, signature, n).text()
+    work = _Lines(node, context, signature, n)
+    lines = work.text()
     shape, group = LinearShape.of(k, 32 if grouped else 8), group_of(x.type.shape)
     kernel = Kernel(
         "projected.cu.j2",
@@ -43,7 +45,8 @@ def plan(node: Node, context: Context) -> Launch:
         (
             ("rows", signature.rows),
             ("weights", weights),
-            ("factors", tuple(signature.factors)),
+            ("early", (*signature.early, *work.ahead)),
+            ("folds", tuple(signature.folds)),
             ("lines", lines),
         ),
     )
@@ -65,7 +68,7 @@ def plan(node: Node, context: Context) -> Launch:
 def _taken_over(lines: tuple[str, ...], signature: Signature) -> tuple[Value, ...]:
     """Operands whose element at `at` a thread has read before it stores anything; other blocks read the activation too."""
     first = next(i for i, line in enumerate(lines) if re.match(r"\w+\[at\] =|\w+_warp<", line))
-    early = {found for line in lines[:first] for found in re.findall(r"= (\w+)\[at\];$", line)}
+    early = {found for line in lines[:first] for found in re.findall(r": (\w+)\[at\];$", line)}
     pairs = zip(signature.params, signature.args, strict=True)
     return tuple(a.value for p, a in pairs if p.name in early and p.name != "x")
 
@@ -89,6 +92,7 @@ class _Lines:
         self.values: dict[Value, str] = {}
         self.out: list[str] = []
         self.dots = 0
+        self.ahead: list[str] = []  # operands that are read before the dots
 
     def text(self) -> tuple[str, ...]:
         self.calls = {m: self._member(m) for m in self.fn.body if m.op != "root_factor"}
@@ -137,7 +141,10 @@ class _Lines:
         name = self.signature.read(v)
         place = "at" if len(shape) > 1 else "n"
         self.values[v] = identifier(f"{name}_n", self.signature.taken)
-        self.out.append(f"const float {self.values[v]} = {name}[{place}];")
+        ahead = f"{name}_ahead"
+        self.ahead.append(f"const auto {ahead} = read_ahead<N, L, ROWS>({name}, {AHEAD[place]});")
+        value = f"{ahead}.there ? {ahead}.value : {name}[{place}]"
+        self.out.append(f"const float {self.values[v]} = {value};")
 
     def _spell(self, v: Value) -> str:
         if v.node.op == "const":

@@ -72,13 +72,16 @@ def in_tiles(value: Value) -> bool:
 class Signature(Arguments):
     """The parameters and arguments of a kernel of projections: the activation `x`, then each value once, as needed.
 
-    factors: text that fills s.factor[i], the rows' factors, once a block.
+    factors: text that fills s.factor[i], the rows' factors, once a block. early, folds: the same in two steps, what is
+    read before the dots and what is done with it behind them.
     """
 
     def __init__(self, node: Node, context: Context, x: Value) -> None:
         super().__init__(node, context, {"x", "s", "first", "rows", "block", "r", "n"})
         self.x = x
         self.factors: list[str] = []
+        self.early: list[str] = []
+        self.folds: list[str] = []
         self.factor_of: dict[Value, int] = {}
         if is_dynamic(x):
             self.step(x)
@@ -102,10 +105,15 @@ class Signature(Arguments):
         node = value.node
         if node.op != "root_factor":
             name = self.read(value, "factor")
-            return f"load_factors(s.factor[{index}], {name}, first, rows);"
+            fill = f"load_factors(s.factor[{index}], {name}, first, rows);"
+            self.folds.append(fill)
+            return fill
         sums = node.operands[0]
         n, eps, count = node.attr("n"), node.attr("eps"), sums.type.shape[-1]
         assert isinstance(n, int) and isinstance(eps, int | float)
         name = self.read(sums, "square_sums")
         numbers = f"{float_literal(n)}, {float_literal(eps)}"
+        sums = f"load_root_sums<{count}, ROWS, L>({name}, first, rows)"
+        self.early.append(f"const auto sums_{index} = {sums};")
+        self.folds.append(f"fold_root_sums(s.factor[{index}], sums_{index}, {numbers});")
         return f"root_factors<{count}>(s.factor[{index}], {name}, first, rows, {numbers});"

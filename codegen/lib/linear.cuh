@@ -26,7 +26,7 @@ __device__ inline void segment_dots(const Segment<F>& w, int segment, X x, int f
   UNROLL
   for (int b = 0; b < 4; b++) {
     const int block = segment * 4 + b;
-    if (block >= BLOCKS) continue;
+    if (BLOCKS % 4 && block >= BLOCKS) continue;
     const int4 low = levels(w, b, 0), high = levels(w, b, 1);
     UNROLL
     for (int r = 0; r < ROWS; r++) {
@@ -142,16 +142,69 @@ __device__ inline void each_output(int block, int first, int rows, Store store) 
   }
 }
 
-// A plain projection: store(r, n, dot) for each row and output of the block. The block waits here for the launches before
-// it, then runs `prologue`, which may fill what `store` reads of the shared memory.
-template <class W, int N, int K, class L, int ROWS, class X, class Prologue, class Store>
-__device__ inline void linear_block(LinearPartials<L, ROWS>& s, int block, const uint8_t* weight, X x, int first, int rows, Prologue prologue, Store store) {
-  const Segment<W> early = first_segment<W, N, K, L>(block, weight);
-  grid_dependency_wait();
-  prologue();
-  partial_dots<W, N, K, L, ROWS>(s, block, weight, early, x, first, rows);
-  __syncthreads();
-  each_output<N, L, ROWS>(block, first, rows, [&](int r, int n, int output) { store(r, n, folded_dot(s, r, output)); });
+// An operand of an output, read while the dots are made where a thread has one output at most.
+template <bool ONE>
+struct Ahead {
+  static constexpr bool there = ONE;
+  float value;
+};
+
+template <int N, class L, int ROWS>
+__device__ inline auto read_ahead(const float* from, int block, int first, int rows) {
+  const int r = int(threadIdx.x) / L::OUTPUTS, n = block * L::OUTPUTS + int(threadIdx.x) % L::OUTPUTS;
+  const bool mine = ROWS * L::OUTPUTS <= L::THREADS && r < ROWS && first + r < rows && n < N;
+  return Ahead<ROWS * L::OUTPUTS <= L::THREADS>{mine ? from[size_t(first + r) * N + n] : 0.0f};
+}
+
+template <int N, class L, int ROWS>
+__device__ inline auto read_ahead(const float* from, int block) {
+  const int n = block * L::OUTPUTS + int(threadIdx.x) % L::OUTPUTS;
+  using Mine = Ahead<ROWS * L::OUTPUTS <= L::THREADS>;
+  return Mine{Mine::there && n < N ? from[n] : 0.0f};
+}
+
+// The sums of squares that a producer left for each 32 values of a normed row, as the lanes of one warp hold them; warp w
+// has rows w, w + warps, ... They are read before the dots and folded behind them.
+template <int COUNT, int ROWS, int WARPS>
+struct RootSums {
+  static constexpr int EACH = COUNT <= 32 ? 1 : COUNT <= 64 ? 2 : COUNT <= 128 ? 4 : COUNT <= 256 ? 8 : COUNT <= 512 ? 16 : 32;
+  static_assert(COUNT <= 1024, "a normed row is at most 32,768 long");
+  float value[(ROWS + WARPS - 1) / WARPS][EACH];
+};
+
+template <int COUNT, int ROWS, class L>
+__device__ inline RootSums<COUNT, ROWS, L::THREADS / 32> load_root_sums(const float* sums, int first, int rows) {
+  constexpr int WARPS = L::THREADS / 32;
+  using Sums = RootSums<COUNT, ROWS, WARPS>;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  Sums mine;
+  UNROLL
+  for (int j = 0; j < (ROWS + WARPS - 1) / WARPS; j++) {
+    const int r = warp + j * WARPS;
+    UNROLL
+    for (int i = 0; i < Sums::EACH; i++) {
+      const int group = lane * Sums::EACH + i;
+      mine.value[j][i] = r < ROWS && first + r < rows && group < COUNT ? sums[size_t(first + r) * COUNT + group] : -0.0f;
+    }
+  }
+  return mine;
+}
+
+// The factors of ROWS normed rows: 1 / sqrt(mean of squares + eps), the sums folded as the adjacent-first tree.
+template <int COUNT, int ROWS, int WARPS>
+__device__ inline void fold_root_sums(float (&factor)[ROWS], RootSums<COUNT, ROWS, WARPS> mine, float n, float eps) {
+  UNROLL
+  for (int j = 0; j < (ROWS + WARPS - 1) / WARPS; j++) {
+    UNROLL
+    for (int width = mine.EACH / 2; width > 0; width /= 2) {
+      UNROLL
+      for (int i = 0; i < width; i++) mine.value[j][i] = mine.value[j][2 * i] + mine.value[j][2 * i + 1];
+    }
+    float v = mine.value[j][0];
+    for (int step = 1; step < 32; step *= 2) v = v + __shfl_xor_sync(~0u, v, step);
+    const int r = int(threadIdx.x) / 32 + j * WARPS;
+    if (threadIdx.x % 32 == 0 && r < ROWS) factor[r] = 1.0f / sqrtf(v / n + eps);
+  }
 }
 
 // The factors of ROWS normed rows, from the sums of squares that their producer left for each 32 values; a warp a row.

@@ -14,6 +14,14 @@ struct Segment {
   float d[F::SCALE < 0 ? 1 : 4], m[F::OFFSET < 0 ? 1 : 4];
 };
 
+// Four halves as floats.
+__device__ inline void half_quad(uint2 packed, float (&out)[4]) {
+  out[0] = half_to_float(uint16_t(packed.x));
+  out[1] = half_to_float(uint16_t(packed.x >> 16));
+  out[2] = half_to_float(uint16_t(packed.y));
+  out[3] = half_to_float(uint16_t(packed.y >> 16));
+}
+
 // Loads this lane's segment of the tile at `tile`.
 template <class F>
 __device__ inline Segment<F> load_segment(const uint8_t* tile, int lane) {
@@ -21,13 +29,9 @@ __device__ inline Segment<F> load_segment(const uint8_t* tile, int lane) {
   UNROLL
   for (int j = 0; j < Tile<F>::PIECES; j++) s.piece[j] = load_stream((const int4*)(tile + j * 512 + lane * 16));
   if constexpr (F::SCALE >= 0) {
-    const uint16_t* scales = (const uint16_t*)(tile + Tile<F>::PIECES * 512 + lane * Tile<F>::SCALE_BYTES);
-    UNROLL
-    for (int b = 0; b < 4; b++) s.d[b] = half_to_float(scales[b]);
-    if constexpr (F::OFFSET >= 0) {
-      UNROLL
-      for (int b = 0; b < 4; b++) s.m[b] = half_to_float(scales[4 + b]);
-    }
+    const uint8_t* scales = tile + Tile<F>::PIECES * 512 + lane * Tile<F>::SCALE_BYTES;
+    half_quad(*(const uint2*)scales, s.d);
+    if constexpr (F::OFFSET >= 0) half_quad(*(const uint2*)(scales + 8), s.m);
   }
   return s;
 }
