@@ -139,8 +139,11 @@ class _Lines:
             self.values[v] = self.signature.factor(v)
             return
         name = self.signature.read(v)
-        place = "at" if len(shape) > 1 else "n"
         self.values[v] = identifier(f"{name}_n", self.signature.taken)
+        if all(dim == 1 for dim in shape):  # one value for all
+            self.out.append(f"const float {self.values[v]} = {name}[0];")
+            return
+        place = "at" if len(shape) > 1 else "n"
         ahead = f"{name}_ahead"
         self.ahead.append(f"const auto {ahead} = read_ahead<N, L, ROWS>({name}, {AHEAD[place]});")
         value = f"{ahead}.there ? {ahead}.value : {name}[{place}]"
