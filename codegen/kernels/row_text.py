@@ -28,7 +28,7 @@ class Rows:
     shape: tuple[Dim, ...]
     whole: bool
     dropped: frozenset[str] = frozenset()
-    column: frozenset[str] = field(default_factory=frozenset)  # names with a value a column
+    column: frozenset[str] = field(default_factory=frozenset[str])  # names with a value a column
 
 
 def text(steps: Sequence[Step], rows: Rows) -> tuple[str, ...]:
