@@ -26,6 +26,7 @@ class Arguments:
     params: list[Param] = field(default_factory=list[Param])
     args: list[Arg] = field(default_factory=list[Arg])
     names: dict[Value, str] = field(default_factory=dict[Value, str])
+    matrices: dict[Value, str] = field(default_factory=dict[Value, str])  # read in tiles
 
     def __post_init__(self) -> None:
         self._actual = _outside(self.node)
@@ -50,9 +51,12 @@ class Arguments:
     def name(self, value: Value, base: str = "") -> str:
         """The identifier of a value: `base`, or after what the caller calls it, or after its op."""
         if value not in self.names:
-            called = self.context.names.get(self._named.get(value, value), value.node.op)
-            self.names[value] = identifier(base or called, self.taken)
+            self.names[value] = self._fresh(value, base)
         return self.names[value]
+
+    def _fresh(self, value: Value, base: str) -> str:
+        called = self.context.names.get(self._named.get(value, value), value.node.op)
+        return identifier(base or called, self.taken)
 
     def spell(self, value: Value) -> str:
         """The same, or a constant's literal."""
@@ -63,10 +67,15 @@ class Arguments:
         return literal(number, value.type.dtype)
 
     def read(self, value: Value, base: str = "", kind: str = "value") -> str:
-        """The parameter of a value that the kernel reads; kind as of Arg."""
-        if value not in self.names:
-            self.given(value, self.name(value, base), kind)
-        return self.names[value]
+        """The parameter of a value that the kernel reads; kind as of Arg.
+
+        A value that is also the matrix of a projection is there twice: row by row and in tiles.
+        """
+        table = self.matrices if kind == "weight" else self.names
+        if value not in table:
+            table[value] = self._fresh(value, base)
+            self.given(value, table[value], kind)
+        return table[value]
 
     def given(self, value: Value, name: str, kind: str = "value") -> None:
         """A parameter that the kernel's text calls `name`, one of `taken`."""

@@ -1,4 +1,4 @@
-"""`linear` and its siblings: projections of one activation, side by side in one launch, each with its own epilogue."""
+"""`linear` and its siblings: projections of one activation side by side, each with its epilogue."""
 
 from __future__ import annotations
 

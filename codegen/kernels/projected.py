@@ -1,7 +1,8 @@
-"""Projections of one activation whose outputs are worked on where they are made: glu, linear-residual.
+"""Projections of one activation whose outputs are worked on where they are made.
 
-A block has one or more dots for each of its outputs; elementwise members follow value by value, quantize and
-square_sums take groups of 32 outputs, which are the lanes of a warp. All members are data: this file names no fusion.
+A block has one or more dots for each of its outputs; elementwise members follow value by value,
+quantize and square_sums take groups of 32 outputs, which are the lanes of a warp. All members are
+data: this file names no fusion.
 """
 
 from __future__ import annotations
@@ -66,7 +67,10 @@ def plan(node: Node, context: Context) -> Launch:
 
 
 def _taken_over(lines: tuple[str, ...], signature: Signature) -> tuple[Value, ...]:
-    """Operands whose element at `at` a thread has read before it stores anything; other blocks read the activation too."""
+    """Operands whose element at `at` a thread has read before it stores anything.
+
+    Not the activation: other blocks read it too.
+    """
     first = next(i for i, line in enumerate(lines) if re.match(r"\w+\[at\] =|\w+_warp<", line))
     early = {found for line in lines[:first] for found in re.findall(r": (\w+)\[at\];$", line)}
     pairs = zip(signature.params, signature.args, strict=True)

@@ -1,4 +1,4 @@
-"""What kernels of projections share: how blocks are cut, which rows they take, and where a norm's factor comes from."""
+"""What kernels of projections share: how blocks are cut, their rows, where a norm's factor is from."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LinearShape:
 
 
 def group_of(shape: tuple[Dim, ...]) -> str:
-    """Which form's row group a launch over these rows uses: ROWS, WANTED, or a count for fixed rows."""
+    """Which form's row group a launch over these rows uses: ROWS, WANTED, or a fixed count."""
     if shape and shape[0] == "R":
         return "WANTED"
     if shape and shape[0] == "T":
@@ -70,10 +70,10 @@ def in_tiles(value: Value) -> bool:
 
 
 class Signature(Arguments):
-    """The parameters and arguments of a kernel of projections: the activation `x`, then each value once, as needed.
+    """The parameters and arguments of a kernel of projections: `x`, then each value once.
 
-    factors: text that fills s.factor[i], the rows' factors, once a block. early, folds: the same in two steps, what is
-    read before the dots and what is done with it behind them.
+    factors: text that fills s.factor[i], the rows' factors, once a block. early, folds: the same
+    in two steps, what is read before the dots and what is done with it behind them.
     """
 
     def __init__(self, node: Node, context: Context, x: Value) -> None:
@@ -93,7 +93,7 @@ class Signature(Arguments):
         return row_count(self.x.type.shape)
 
     def factor(self, value: Value | None) -> str:
-        """How the kernel spells a row's factor: "" where there is none; computed or loaded once a block."""
+        """How the kernel spells a row's factor, made or loaded once a block; "" where there is none."""
         if value is None:
             return ""
         if value not in self.factor_of:
