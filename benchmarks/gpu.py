@@ -9,6 +9,7 @@ nvcc, g++ and a GPU; prints a line a measurement and writes results.json.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import random
 import subprocess
@@ -31,7 +32,7 @@ from runtime.synthetic import write_synthetic
 
 @dataclass(frozen=True)
 class Case:
-    """A model to run: a preset of runtime.synthetic or a file, its type, numerics and rows a step."""
+    """A model to run: a preset of runtime.synthetic or a file, its type, numerics, rows."""
 
     preset: str
     type: str
@@ -153,21 +154,11 @@ def speed(case: Case, gpu: Path, weights: Path, n: int = 128) -> dict[str, objec
 
 def profile(case: Case, gpu: Path, weights: Path) -> None:
     """Time of each kernel alone (ncu), summed over one decode step."""
-    command = [
-        "ncu",
-        "--clock-control",
-        "none",
-        "--metrics",
-        "gpu__time_duration.sum,dram__bytes_read.sum",
-        "--csv",
-    ]
-    command += ["--launch-skip", "1200", "--launch-count", "460"]
-    done = subprocess.run(
-        [*command, str(gpu), "--weights", str(weights), "--tokens", "1,2,3", "-n", "6", "--no-graph"],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    import csv
-
+    command = ["ncu", "--clock-control", "none", "--csv", "--launch-skip", "1200"]
+    command += ["--launch-count", "460", "--metrics"]
+    command += ["gpu__time_duration.sum,dram__bytes_read.sum", str(gpu)]
+    command += ["--weights", str(weights), "--tokens", "1,2,3", "-n", "6", "--no-graph"]
+    done = subprocess.run(command, capture_output=True, text=True)
     rows = list(csv.DictReader(line for line in done.stdout.splitlines() if line.startswith('"')))
     table: dict[str, list[float]] = {}
     for row in rows:
@@ -189,11 +180,9 @@ def profile(case: Case, gpu: Path, weights: Path) -> None:
 
 def sanitize(case: Case, gpu: Path, weights: Path) -> None:
     for tool in ("memcheck", "racecheck", "synccheck", "initcheck"):
-        words = ["--tokens", tokens(case, 9), "-n", "4", "--no-graph"]
-        done = subprocess.run(
-            ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", str(gpu), "--weights", str(weights), *words],
-            capture_output=True, text=True,
-        )  # fmt: skip
+        command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", str(gpu)]
+        command += ["--weights", str(weights), "--tokens", tokens(case, 9), "-n", "4"]
+        done = subprocess.run([*command, "--no-graph"], capture_output=True, text=True)
         summary = [line for line in (done.stdout + done.stderr).splitlines() if "SUMMARY" in line]
         print(f"sanitize {case.name} {tool}: exit {done.returncode} {summary}", flush=True)
 

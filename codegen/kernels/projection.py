@@ -1,4 +1,4 @@
-"""What kernels of projections share: how blocks are cut, their rows, where a norm's factor is from."""
+"""What kernels of projections share: how blocks are cut, their rows, a norm's factor."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Signature(Arguments):
         return row_count(self.x.type.shape)
 
     def factor(self, value: Value | None) -> str:
-        """How the kernel spells a row's factor, made or loaded once a block; "" where there is none."""
+        """How the kernel spells a row's factor, made once a block; "" where there is none."""
         if value is None:
             return ""
         if value not in self.factor_of:
