@@ -5,14 +5,16 @@ What each numerics does to each kind of value:
   biases       one more sum behind the projection
   projections  int8, int8x2: activations quantized (1 or 2 words) where the weight is in blocks of
                32; those of f32, f16 and bf16 weights stay f32, as all do in f32
-  norms        int8, int8x2: where all readers are projections by block weights, x * w is quantized
-               and the norm's factor multiplies the projections: scales per 32 make it lose nothing,
-               and the norm's reduction is off the first product's way; the factor is taken from
-               sums of squares of each 32, which the producer can leave group by group
+  norms        int8, int8x2: where all readers are projections, some of them by block weights, they
+               project x * w (quantized: scales per 32 make it lose nothing) and the norm's factor
+               multiplies what they give, so that the norm's reduction is off their way; it is
+               taken from sums of squares of each 32, which the producer can leave group by group
   all else     f32
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from compiler.graph import Graph, Node, Note, Value, leaf, node, rebuild
 from compiler.ops import apply
@@ -26,29 +28,26 @@ WORDS = {"f32": 0, "int8": 1, "int8x2": 2}  # words of a quantized activation
 
 def run(graph: Graph, context: Context) -> Graph:
     kv, words = context.options.kv_dtype, WORDS[context.options.numerics]
-    stored = graph if kv == "f32" else store_caches(graph, kv)
-    return rewrite(stored, rules(words), context)
+    graph = graph if kv == "f32" else store_caches(graph, kv)
+    for table in tables(words):
+        graph = rewrite(graph, table, context)
+    return graph
 
 
-def rules(words: int) -> tuple[Rule, ...]:
-    bias = Rule("bias-apart", "linear(x, w, b)", "linear(x, w) + b")
-    if not words:
-        return (bias,)
+def tables(words: int) -> tuple[tuple[Rule, ...], ...]:
+    """The rules, one table after another: biases first, so that a norm's readers change at once."""
+    biases = (Rule("bias-apart", "linear(x, w, b)", "linear(x, w) + b"),)
+    return (biases, _quantizing(words)) if words else (biases,)
+
+
+def _quantizing(words: int) -> tuple[Rule, ...]:
     return (
-        bias,
+        *_norm_rules(words),
         Rule(
-            "norm-behind-projection",
-            "linear(rmsnorm(x, g, eps=e), w)",
-            f"linear(quantize(x * g, words={words}), w) * rms_factor(x, eps=e)",
-            when=_norm_is_projected,
-            suffixes={"mul": "scaled", "quantize": "q", "rms_factor": "r"},
-        ),
-        Rule(
-            "plain-norm-behind-projection",
-            "linear(rmsnorm(x, eps=e), w)",
-            f"linear(quantize(x, words={words}), w) * rms_factor(x, eps=e)",
-            when=_norm_is_projected,
-            suffixes={"quantize": "q", "rms_factor": "r"},
+            "factor-of-heads-by-groups",
+            "rms_factor(heads(x, count=1), eps=e)",
+            _by_groups_of_heads,
+            suffixes={"square_sums": "s"},
         ),
         Rule("factor-by-groups", "rms_factor(x, eps=e)", _by_groups, suffixes={"square_sums": "s"}),
         Rule(
@@ -68,12 +67,50 @@ def rules(words: int) -> tuple[Rule, ...]:
     )
 
 
+def _norm_rules(words: int) -> Iterator[Rule]:
+    """Projections of a norm, with and without a weight: of rows, and by picked experts.
+
+    linear(rmsnorm(x, g), w) -> linear(quantize(x * g), w) * rms_factor(x), quantized for weights in
+    blocks. Of experts the factor is [T, 1, 1], one for all of a row's picks.
+    """
+    for norm, value, name in (("rmsnorm(x, g, eps=e)", "x * g", "norm"),
+                              ("rmsnorm(x, eps=e)", "x", "plain-norm")):  # fmt: skip
+        for by, call, factor in (
+            ("projection", "linear({}, w)", "rms_factor(x, eps=e)"),
+            ("experts", "expert_linear({}, w, index)", "rms_factor(heads(x, count=1), eps=e)"),
+        ):
+            for weights, when, given in (
+                ("", _norm_meets_blocks, f"quantize({value}, words={words})"),
+                ("float-", _norm_is_projected, value),
+            ):
+                yield Rule(
+                    f"{name}-behind-{weights}{by}",
+                    call.format(norm),
+                    f"{call.format(given)} * {factor}",
+                    when,
+                    {"mul": "scaled", "quantize": "q", "rms_factor": "r"},
+                )
+
+
 def _by_groups(bound: Bound) -> Value:
-    x, eps = bound["x"], bound["e"]
-    assert isinstance(x, Value) and isinstance(eps, int | float)
-    n = x.type.shape[-1]
-    assert isinstance(n, int)
-    return apply("root_factor", apply("square_sums", x), n=n, eps=eps)
+    return _root(apply("square_sums", _value(bound)), bound)
+
+
+def _by_groups_of_heads(bound: Bound) -> Value:
+    """The view is of the sums, so that they are those of `x` itself."""
+    return _root(apply("heads", apply("square_sums", _value(bound)), count=1), bound)
+
+
+def _root(sums: Value, bound: Bound) -> Value:
+    n, eps = _value(bound).type.shape[-1], bound["e"]
+    assert isinstance(n, int) and isinstance(eps, int | float)
+    return apply("root_factor", sums, n=n, eps=eps)
+
+
+def _value(bound: Bound) -> Value:
+    x = bound["x"]
+    assert isinstance(x, Value)
+    return x
 
 
 def _meets_blocks(site: Site) -> bool:
@@ -81,15 +118,22 @@ def _meets_blocks(site: Site) -> bool:
     return x.type.dtype == "f32" and w.type.dtype in BLOCKS
 
 
+def _norm_meets_blocks(site: Site) -> bool:
+    return site.match.root.operands[1].type.dtype in BLOCKS and _norm_is_projected(site)
+
+
 def _norm_is_projected(site: Site) -> bool:
-    """Whether all readers of the norm are projections of it by block weights."""
+    """Whether all readers of the norm are projections of it, one at least by block weights."""
     norm = site.match.nodes[1]
-    readers = site.readers(norm)
-    return readers is not None and all(_projects(n, norm.result()) for n in readers)
+    readers = site.readers(norm) or []
+    by_blocks = any(n.operands[1].type.dtype in BLOCKS for n in readers if len(n.operands) > 1)
+    return by_blocks and all(_projects(n, norm.result()) for n in readers)
 
 
 def _projects(n: Node, x: Value) -> bool:
-    return n.op == "linear" and n.operands[0] == x and n.operands[1].type.dtype in BLOCKS
+    """Whether `n` is a projection of x and no more of it; experts take rows [T, K] here."""
+    is_one = n.op == "linear" or (n.op == "expert_linear" and x.type.rank == 2)
+    return is_one and n.operands[0] == x and x not in n.operands[1:]
 
 
 def store_caches(graph: Graph, dtype: str) -> Graph:
