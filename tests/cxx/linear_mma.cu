@@ -161,9 +161,9 @@ size_t differing(const std::vector<float>& a, const std::vector<float>& b) {
   return count;
 }
 
-// Compares one shape and one count of rows; returns how many results differ.
-template <class W, class X, int N, int K, class L, int WEIGHTS = 1>
-size_t compare(const char* name, int rows, bool awkward, bool plain = true) {
+// Compares one shape and one count of rows; returns how many results differ. go(weights, x, rows, y) launches what is tested.
+template <class W, class X, int N, int K, int WEIGHTS, class Go>
+size_t compare_by(const char* name, int rows, bool awkward, bool plain, Go go) {
   std::vector<uint8_t> tiles;
   std::vector<Matrix<W, K>> matrices;
   for (int w = 0; w < WEIGHTS; w++) {
@@ -175,9 +175,7 @@ size_t compare(const char* name, int rows, bool awkward, bool plain = true) {
   uint8_t* weight = on_device(tiles);
   float* y = on_device(std::vector<float>(count, 12345.0f));
   std::vector<float> many(count), single(count), spelled(count);
-  constexpr int OUTPUTS = L::OUTPUTS_EACH / WEIGHTS;
-  const dim3 grid((N + OUTPUTS - 1) / OUTPUTS, (rows + L::ROWS_EACH - 1) / L::ROWS_EACH);
-  launch(nullptr, many_rows<W, N, K, L, WEIGHTS, X>, Shape{grid, dim3(L::THREADS), sizeof(TileShared<W, X, L>)}, weight, x.x, rows, y);
+  go(weight, x.x, rows, y);
   check(cudaMemcpy(many.data(), y, count * 4, cudaMemcpyDeviceToHost), "many_rows");
   for (int w = 0; w < WEIGHTS; w++) {
     const Shape shape{dim3((N + 7) / 8, rows), dim3(32), sizeof(float[8][(K + 127) / 128])};
@@ -192,4 +190,13 @@ size_t compare(const char* name, int rows, bool awkward, bool plain = true) {
          awkward ? "awkward" : "ordinary", rows, count, nans, wrong, far);
   for (void* p : {(void*)weight, (void*)y, (void*)x.x.words, (void*)x.x.scales, (void*)x.x.sums}) cudaFree(p);
   return wrong + far;
+}
+
+template <class W, class X, int N, int K, class L, int WEIGHTS = 1>
+size_t compare(const char* name, int rows, bool awkward, bool plain = true) {
+  return compare_by<W, X, N, K, WEIGHTS>(name, rows, awkward, plain, [](const uint8_t* weight, X x, int count, float* y) {
+    constexpr int OUTPUTS = L::OUTPUTS_EACH / WEIGHTS;
+    const dim3 grid((N + OUTPUTS - 1) / OUTPUTS, (count + L::ROWS_EACH - 1) / L::ROWS_EACH);
+    launch(nullptr, many_rows<W, N, K, L, WEIGHTS, X>, Shape{grid, dim3(L::THREADS), sizeof(TileShared<W, X, L>)}, weight, x, count, y);
+  });
 }
