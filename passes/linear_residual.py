@@ -26,26 +26,25 @@ def run(graph: Graph, context: Context) -> Graph:
         if total is None or not is_sum(total) or len(units.of(total)) > 1:
             continue
         if units.join((n, *steps, total)):
-            units.join((total, *_norm(units, total.result())))
+            units.join((total, *norm_by_groups(units, total.result())))
             take_factors(units, units.of(total))
     return outline(units, "linear-residual", context)
 
 
-def _norm(units: Units, x: Value) -> list[Node]:
-    """What a norm behind the sum leaves for its readers: quantize(x [* w]) and square_sums(x)."""
+def norm_by_groups(units: Units, x: Value) -> list[Node]:
+    """What a norm behind `x` leaves for its readers, where all of it is made for 32 values at once.
+
+    quantize(x [* w]) and square_sums(x); x * w itself is a result where a router reads it.
+    """
     width = x.type.shape[-1]
     if not isinstance(width, int) or width % GROUP:
         return []
     readers = units.readers(x)
     squares = [n for n in readers if n.op == "square_sums"]
-    scaled = [
-        n
-        for n in readers
-        if n.op == "mul" and n.operands[0] == x and n.operands[1].type.shape == x.type.shape[-1:]
-    ]
     words = [n for n in readers if n.op == "quantize"]
-    for n in scaled:
-        reader = units.only_reader(n.result())
-        words += [n, reader] if reader is not None and reader.op == "quantize" else []
+    for n in readers:
+        if n.op == "mul" and n.operands[0] == x and n.operands[1].type.shape == x.type.shape[-1:]:
+            quantizes = [q for q in units.readers(n.result()) if q.op == "quantize"]
+            words += [n, *quantizes] if quantizes else []
     found = [*squares, *words]
     return found if squares and words and all(len(units.of(n)) == 1 for n in found) else []
