@@ -54,6 +54,8 @@ CASES = (
     Case("smollm2", "q4_1", "f32"),
     Case("smollm2", "q4_1", "int8x2"),
     Case("qwen3-0.6b", "q8_0", "int8", rows=512),
+    *(Case("qwen3-0.6b", "q8_0", n, layers=3, rows=64) for n in ("f32", "int8x2")),
+    *(Case("tiny-qwen3moe", "q4_1", n, rows=64) for n in ("f32", "int8x2")),
     Case("qwen3-0.6b", "bf16", "f32", layers=3, rows=64),
     Case("qwen3-1.7b", "q8_0", "int8", rows=512),
     Case("qwen3-8b", "q8_0", "int8", rows=512),
@@ -132,6 +134,19 @@ def equal(case: Case, gpu: Path, cpu: Path, weights: Path, work: Path) -> None:
     print(f"equal {case.name} four sequences: {differing(want, got)}", flush=True)
 
 
+LENGTHS = (1, 7, 40, 120, 300)  # of prompts
+
+
+def matrix(case: Case, gpu: Path, cpu: Path, weights: Path, work: Path) -> None:
+    """GPU = host for prompts of many lengths."""
+    want, got = work / "host.npy", work / "gpu.npy"
+    for length in LENGTHS:
+        words = ["--tokens", tokens(case, length, length), "-n", 4, "--logits-file"]
+        if run(cpu, weights, *words, want).returncode or run(gpu, weights, *words, got).returncode:
+            return
+        print(f"equal {case.name} prompt of {length}: {differing(want, got)}", flush=True)
+
+
 def speed(case: Case, gpu: Path, weights: Path, n: int = 128) -> dict[str, object]:
     keys = (
         "prefill_tokens_per_second",
@@ -195,12 +210,15 @@ def main() -> None:
         "--cases", default="", help="words of case names, comma separated; empty: all"
     )
     parser.add_argument("--skip", default="")
+    parser.add_argument("--weights", default="", help="a SmolLM2 checkpoint: adds its cases")
     parser.add_argument("--profile", default="qwen3-0.6b-q8_0-int8")
     parser.add_argument("--hold", default="")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
     skip = args.skip.split(",")
-    cases = [c for c in CASES if not args.cases or any(w in c.name for w in args.cases.split(","))]
+    real = [Case("smollm2", "real", n, weights=args.weights) for n in ("int8", "f32", "int8x2")]
+    known = (*CASES, *(real if args.weights else ()))
+    cases = [c for c in known if not args.cases or any(w in c.name for w in args.cases.split(","))]
     with ThreadPoolExecutor(4) as pool:
         paths = list(pool.map(lambda c: checkpoint(c, args.work), cases))
     hold = tuple(filter(None, args.hold.split(",")))
@@ -215,6 +233,8 @@ def main() -> None:
         print(f"build {case.name}: {said}", flush=True)
         if "equal" not in skip and cpu and "8b" not in case.name and "1.7b" not in case.name:
             equal(case, gpu, cpu, weights, args.work)
+            if case.weights:
+                matrix(case, gpu, cpu, weights, args.work)
         if "time" not in skip and "tiny" not in case.name and case.layers is None:
             results[case.name] = speed(case, gpu, weights)
         if "profile" not in skip and case.name == args.profile:
