@@ -76,9 +76,7 @@ class Plan:
 
     def cache_leaf(self, value: Value) -> Value:
         """The cache that a version belongs to."""
-        while value.node.op != "cache":
-            value = value.node.operands[0]
-        return value
+        return cache_leaf(value)
 
 
 def plan(program: Program, target: Target, options: Options, names: Mapping[Value, str]) -> Plan:
@@ -122,6 +120,22 @@ def _launches(graph: Graph, context: Context) -> list[tuple[Launch, Node | None]
     if refused:
         raise ProgramError(refused, graph.sources[0][1] if graph.sources else "")
     return out
+
+
+def cache_leaf(value: Value) -> Value:
+    """The cache that a version belongs to; through fused calls too."""
+    while value.node.op != "cache":
+        node = value.node
+        if node.op == "call":
+            inner = node.function.results[value.index]
+            while inner.node.op != "param":
+                inner = inner.node.operands[0]
+            index = inner.node.attr("index")
+            assert isinstance(index, int)
+            value = node.operands[index]
+        else:
+            value = node.operands[0]
+    return value
 
 
 def is_view(node: Node) -> bool:
@@ -212,10 +226,7 @@ class _Store:
             where = self.weights[arg.value, TILES if arg.kind == "weight" else PLAIN]
             return roll.Ref("member", where.family, where.index)
         if arg.kind == "cache":
-            leaf = arg.value
-            while leaf.node.op != "cache":
-                leaf = leaf.node.operands[0]
-            where = self.caches[leaf]
+            where = self.caches[cache_leaf(arg.value)]
             return roll.Ref("member", -1 - where.family, where.index)
         if arg.kind == "rows" or self._is_leaf_token(arg):
             return roll.Ref("same")

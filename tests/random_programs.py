@@ -113,11 +113,22 @@ def _cast(b: Builder) -> Value:
 def _append(b: Builder) -> Value:
     """Reads a cache version, perhaps an old one, or writes the next."""
     rows = leaf("input", "rows", Type("rows", (ROWS,)))
-    entry = apply("heads", b.any(), count=2)
+    entry = _heads(b, rows)
     last = b.versions.get("c") or leaf("cache", "c", Type("cache_f32", (2, 32)))
     b.versions["c"] = apply("append", last, entry, rows)
     read = last if b.rng.random() < 0.3 else b.versions["c"]
-    return apply("attention", apply("heads", b.any(), count=2), read, read, rows)
+    return apply("attention", _heads(b, rows), read, read, rows)
+
+
+def _heads(b: Builder, rows: Value) -> Value:
+    """Two heads, perhaps normed and turned."""
+    heads = apply("heads", b.any(), count=2)
+    if b.rng.random() < 0.5:
+        heads = apply("rmsnorm", heads, eps=1e-6)
+    if b.rng.random() < 0.5:
+        theta, way = b.rng.choice((1e4, 1e4, 1e6)), b.rng.choice((0, 0, 1))
+        heads = apply("rope", heads, rows, theta=theta, interleaved=way)
+    return heads
 
 
 STEPS: tuple[Callable[[Builder], Value], ...] = (

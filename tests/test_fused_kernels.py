@@ -39,6 +39,20 @@ def _attention(
     )
 
 
+def _heads(
+    h: int, kv: int, hd: int, of_q: str, of_k: str, rows: str = PLACES, n: int = 7, more: str = ""
+) -> str:
+    return (
+        f"input q: f32[{n}, {h * hd}]\ninput k: f32[{n}, {kv * hd}]\n"
+        f"input v: f32[{n}, {kv * hd}]\ninput wq: f32[{hd}]\ninput wk: f32[{hd}]\n"
+        f"input f: f32[{hd // 2}]\ninput r: rows[{n}] = {rows}\n"
+        f"cache m {{ k [{kv}, {hd}], v [{kv}, {hd}] }}\n"
+        f"q = heads(q, {h})\nk = heads(k, {kv})\nh = {of_q}\n"
+        f"m.k = append(m.k, {of_k})\nm.v = append(m.v, heads(v, {kv}))\n"
+        f"return attention(h, m.k, m.v){more}\n"
+    )
+
+
 PROGRAMS: dict[str, tuple[str, ...]] = {
     "attention-quant": (
         _attention(4, 2, 64, "return linear(a, w)\n"),
@@ -50,6 +64,27 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
         _attention(3, 1, 33, "return sigmoid(g) * a + c\n", ", softcap=0.5, sinks=s"),
         _attention(2, 1, 32, "return linear(a * sigmoid(g), w)\n", ", sinks=s", ONE, 1),
         _attention(1, 1, 64, "return linear(a, w), a\n", "", ONE, 1),
+    ),
+    "head-epilogue": (
+        _heads(4, 2, 64, "rope(rmsnorm(q, wq, 1e-6), 1e4)", "rope(rmsnorm(k, wk, 1e-6), 1e4)"),
+        _heads(3, 1, 128, "rope(q, 1e6, interleaved=1)", "rope(k, 1e6, interleaved=1)", more=", h"),
+        _heads(
+            6,
+            2,
+            80,
+            "rope(layernorm(q, wq, eps=1e-5) * 0.25, 1e4, dims=20)",
+            "rope(l2norm(k, 1e-6) + wk, 1e4, dims=20)",
+        ),
+        _heads(
+            2,
+            1,
+            256,
+            "rope(silu(q), 1e4, freqs=f, factor=4.0)",
+            "rope(k, 1e4, freqs=f, factor=4.0)",
+        ),
+        _heads(5, 5, 17, "rmsnorm(q, wq, 1e-6)", "rmsnorm(k, eps=1e-6) * wk", more=", h"),
+        _heads(2, 1, 35, "rmsnorm(q, wq, 1e-6)", "k", ONE, 1),
+        _heads(2, 1, 66, "rope(rmsnorm(q, wq, 1e-6), 1e4)", "rope(k, 1e4)", ONE, 1),
     ),
 }
 

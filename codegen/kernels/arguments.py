@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from codegen.expr import identifier, literal, pointer
 from codegen.kernel import Arg, Context, Param
-from compiler.graph import Node, Value
+from compiler import ops
+from compiler.graph import LEAVES, Node, Value
 
 
 @dataclass
@@ -55,8 +56,14 @@ class Arguments:
         return self.names[value]
 
     def _fresh(self, value: Value, base: str) -> str:
-        called = self.context.names.get(self._named.get(value, value), value.node.op)
-        return identifier(base or called, self.taken)
+        return identifier(base or self.called(value), self.taken)
+
+    def called(self, value: Value) -> str:
+        """What the first caller calls a value, or what it is a view of; else its op."""
+        outer = self._named.get(value, value)
+        while _is_view(outer.node):
+            outer = outer.node.operands[0]
+        return self.context.names.get(outer, value.node.op)
 
     def spell(self, value: Value) -> str:
         """The same, or a constant's literal."""
@@ -102,3 +109,7 @@ def _outside(node: Node) -> dict[Value, Value]:
         return {}
     params = zip((p.result() for p in node.function.params), node.operands, strict=True)
     return {**dict(params), **{v: node.result(i) for i, v in enumerate(node.function.results)}}
+
+
+def _is_view(node: Node) -> bool:
+    return node.op not in ("call", *LEAVES) and "view" in ops.get(node.op).traits

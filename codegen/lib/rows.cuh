@@ -1,4 +1,5 @@
-// A row of D values over a block's THREADS: thread t holds four neighbours of each chunk of 4 * THREADS.
+// A row of D values over THREADS threads, a block or (32) each warp of it: thread t holds four neighbours of each chunk
+// of 4 * THREADS.
 template <int D, int THREADS>
 constexpr int ROW_VALUES = 4 * ((D + 4 * THREADS - 1) / (4 * THREADS));
 
@@ -6,7 +7,7 @@ constexpr int ROW_VALUES = 4 * ((D + 4 * THREADS - 1) / (4 * THREADS));
 template <int D, int THREADS, class Body>
 __device__ inline void each_value(Body body) {
   for (int i = 0; i < ROW_VALUES<D, THREADS>; i++) {
-    const int d = (i / 4 * THREADS + int(threadIdx.x)) * 4 + i % 4;
+    const int d = (i / 4 * THREADS + int(threadIdx.x % THREADS)) * 4 + i % 4;
     if (d < D) body(i, d);
   }
 }
@@ -26,32 +27,58 @@ struct RowPartials {
   T part[COUNT];
 };
 
+// A warp's join of the four values that each thread holds of a chunk, in order; all its threads get it.
+template <int D, int THREADS, class T, class Join>
+__device__ inline T chunk_reduce(const T* value, int chunk, T nothing, Join join) {
+  const int d = (chunk * THREADS + int(threadIdx.x % THREADS)) * 4;
+  const T v0 = d < D ? value[4 * chunk] : nothing, v1 = d + 1 < D ? value[4 * chunk + 1] : nothing;
+  const T v2 = d + 2 < D ? value[4 * chunk + 2] : nothing, v3 = d + 3 < D ? value[4 * chunk + 3] : nothing;
+  T v = join(join(v0, v1), join(v2, v3));
+  for (int step = 1; step < 32; step *= 2) v = join(v, __shfl_xor_sync(~0u, v, step));
+  return v;
+}
+
+// Joins N values in place, a power of two, as the adjacent-first binary tree.
+template <int N, class T, class Join>
+__device__ inline T tree_of(T (&value)[N], Join join) {
+  for (int width = N / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; i++) value[i] = join(value[2 * i], value[2 * i + 1]);
+  }
+  return value[0];
+}
+
+// The least power of two that is no less than n.
+constexpr int power_of_two(int n) {
+  int power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
 // Reduces a row with `join` as the adjacent-first binary tree, padded with `nothing`; all threads get the result.
 template <int D, int THREADS, class T, class Join>
 __device__ inline T tree_reduce(const T* value, T nothing, Join join) {
-  constexpr int CHUNKS = ROW_VALUES<D, THREADS> / 4, WARPS = THREADS / 32, COUNT = CHUNKS * WARPS;
-  constexpr int EACH = COUNT <= 32 ? 1 : COUNT <= 64 ? 2 : COUNT <= 128 ? 4 : COUNT <= 256 ? 8 : COUNT <= 512 ? 16 : COUNT <= 1024 ? 32 : 64;
-  static_assert(COUNT <= 2048, "a row is at most 262,144 long");
-  auto& s = shared<RowPartials<T, COUNT>>();
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  for (int c = 0; c < CHUNKS; c++) {
-    const int d = (c * THREADS + int(threadIdx.x)) * 4;
-    const T v0 = d < D ? value[4 * c] : nothing, v1 = d + 1 < D ? value[4 * c + 1] : nothing;
-    const T v2 = d + 2 < D ? value[4 * c + 2] : nothing, v3 = d + 3 < D ? value[4 * c + 3] : nothing;
-    T v = join(join(v0, v1), join(v2, v3));
+  constexpr int CHUNKS = ROW_VALUES<D, THREADS> / 4;
+  if constexpr (THREADS == 32) {
+    T chunk[power_of_two(CHUNKS)];
+    for (int c = 0; c < power_of_two(CHUNKS); c++) chunk[c] = c < CHUNKS ? chunk_reduce<D, THREADS>(value, c, nothing, join) : nothing;
+    return tree_of(chunk, join);
+  } else {
+    constexpr int WARPS = THREADS / 32, COUNT = CHUNKS * WARPS, EACH = power_of_two((COUNT + 31) / 32);
+    static_assert(COUNT <= 2048, "a row is at most 262,144 long");
+    auto& s = shared<RowPartials<T, COUNT>>();
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (int c = 0; c < CHUNKS; c++) {
+      const T v = chunk_reduce<D, THREADS>(value, c, nothing, join);
+      if (lane == 0) s.part[c * WARPS + warp] = v;
+    }
+    __syncthreads();
+    T mine[EACH];
+    for (int i = 0; i < EACH; i++) mine[i] = lane * EACH + i < COUNT ? s.part[lane * EACH + i] : nothing;
+    T v = tree_of(mine, join);
     for (int step = 1; step < 32; step *= 2) v = join(v, __shfl_xor_sync(~0u, v, step));
-    if (lane == 0) s.part[c * WARPS + warp] = v;
+    __syncthreads();
+    return v;
   }
-  __syncthreads();
-  T mine[EACH];
-  for (int i = 0; i < EACH; i++) mine[i] = lane * EACH + i < COUNT ? s.part[lane * EACH + i] : nothing;
-  for (int width = EACH / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; i++) mine[i] = join(mine[2 * i], mine[2 * i + 1]);
-  }
-  T v = mine[0];
-  for (int step = 1; step < 32; step *= 2) v = join(v, __shfl_xor_sync(~0u, v, step));
-  __syncthreads();
-  return v;
 }
 
 // The neutral element of a sum: -0.0 changes no value, not even -0.0.
