@@ -1,7 +1,8 @@
 """Writes smollm2.json and smollm2_logits.npy: what transformers makes of SmolLM2's own GGUF file.
 
-    python -m tests.golden.make_smollm2 SmolLM2-135M-Instruct.Q4_1.gguf
+    python -m tests.golden.make_smollm2 SmolLM2-135M-Instruct.Q4_1.gguf [LOGITS.npy]
 
+LOGITS.npy takes the logits of every position, for benchmarks/accuracy.py --reference (39 MB).
 Needs torch and transformers (written with 2.13.0 and 5.24.0, on a CPU) beside numpy and
 tokenizers; the tests and benchmarks/accuracy.py read the files alone. transformers takes the
 weights from the GGUF, as f32, and computes in f32; that it turned q and k back from llama.cpp's
@@ -104,7 +105,7 @@ def passage(rows: NDArray[np.float32], ids: list[int], text: str) -> dict[str, A
     }
 
 
-def main(path: Path) -> None:
+def main(path: Path, every: Path | None = None) -> None:
     import torch
     import transformers
 
@@ -129,7 +130,9 @@ def main(path: Path) -> None:
     lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
     (HERE / "smollm2.json").write_text(f"{{\n{lines}\n}}\n")
     np.save(HERE / "smollm2_logits.npy", rows[list(WHOLE)])
+    if every is not None:
+        np.save(every, rows)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*map(Path, sys.argv[1:]))
