@@ -48,7 +48,7 @@ __device__ inline T tree_of(T (&value)[N], Join join) {
 }
 
 // The least power of two that is no less than n.
-constexpr int power_of_two(int n) {
+__host__ __device__ constexpr int power_of_two(int n) {
   int power = 1;
   while (power < n) power *= 2;
   return power;
@@ -59,8 +59,9 @@ template <int D, int THREADS, class T, class Join>
 __device__ inline T tree_reduce(const T* value, T nothing, Join join) {
   constexpr int CHUNKS = ROW_VALUES<D, THREADS> / 4;
   if constexpr (THREADS == 32) {
-    T chunk[power_of_two(CHUNKS)];
-    for (int c = 0; c < power_of_two(CHUNKS); c++) chunk[c] = c < CHUNKS ? chunk_reduce<D, THREADS>(value, c, nothing, join) : nothing;
+    constexpr int PADDED = power_of_two(CHUNKS);
+    T chunk[PADDED];
+    for (int c = 0; c < PADDED; c++) chunk[c] = c < CHUNKS ? chunk_reduce<D, THREADS>(value, c, nothing, join) : nothing;
     return tree_of(chunk, join);
   } else {
     constexpr int WARPS = THREADS / 32, COUNT = CHUNKS * WARPS, EACH = power_of_two((COUNT + 31) / 32);
