@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen import memory, roll
+from codegen import limits, memory, roll
 from codegen.expr import identifier
 from codegen.families import (
     PLAIN,
@@ -83,7 +83,7 @@ def plan(program: Program, target: Target, options: Options, names: Mapping[Valu
     """Plans a lowered program, whole; ProgramError lists every node that the target cannot
     compute."""
     context = Context(target, options, dict(names))
-    launches = _tile_inputs(_launches(program.graph, context))
+    launches = _launches(program.graph, context)
     kernels, named = _name(launches)
     planned = tuple(Planned(launch, named[launch.kernel], node) for launch, node in launches)
     families, weights, weight_bytes = weight_families(
@@ -103,14 +103,22 @@ def plan(program: Program, target: Target, options: Options, names: Mapping[Valu
     )  # fmt: skip
 
 
-def _launches(graph: Graph, context: Context) -> list[tuple[Launch, Node | None]]:
-    out: list[tuple[Launch, Node | None]] = []
+Launches = list[tuple[Launch, Node | None]]
+
+
+def _launches(graph: Graph, context: Context) -> Launches:
+    """Every launch and its node, in order; ProgramError with all nodes that have none."""
+    out: Launches = []
+    tiled: dict[Value, Launch] = {}
     refused: list[Diagnostic] = []
     for node in graph.nodes():
         if node.op in LEAVES or is_view(node):
             continue
         try:
-            out.append((provider(node)(node, context), node))
+            launch = provider(node)(node, context)
+            limits.check(node, launch, context)
+            out += _repacks(launch, tiled)
+            out.append((launch, node))
         except Refusal as refusal:
             origins = sorted(graph.note(node).origins, key=lambda o: o[-1].span)
             span = origins[0][-1].span if origins else Span("graph", 0, 0, 0)
@@ -122,20 +130,14 @@ def _launches(graph: Graph, context: Context) -> list[tuple[Launch, Node | None]
     return out
 
 
-def cache_leaf(value: Value) -> Value:
-    """The cache that a version belongs to; through fused calls too."""
-    while value.node.op != "cache":
-        node = value.node
-        if node.op == "call":
-            inner = node.function.results[value.index]
-            while inner.node.op != "param":
-                inner = inner.node.operands[0]
-            index = inner.node.attr("index")
-            assert isinstance(index, int)
-            value = node.operands[index]
-        else:
-            value = node.operands[0]
-    return value
+def _repacks(launch: Launch, tiled: dict[Value, Launch]) -> Launches:
+    """What is read as a weight and is none gets its tiles by a launch of its own before the first reader."""
+    out: Launches = []
+    for arg in launch.args:
+        if arg.kind == "weight" and arg.value.node.op != "weight" and arg.value not in tiled:
+            tiled[arg.value] = repack_input(arg.value)
+            out.append((tiled[arg.value], None))
+    return out
 
 
 def is_view(node: Node) -> bool:
@@ -147,23 +149,6 @@ def root(value: Value) -> Value:
     while is_view(value.node):
         value = value.node.operands[0]
     return value
-
-
-def _tile_inputs(
-    launches: list[tuple[Launch, Node | None]],
-) -> list[tuple[Launch, Node | None]]:
-    """Inputs that are read as weights are repacked first, by launches of their own."""
-    tiled: dict[Value, Launch] = {}
-    for launch, node in launches:
-        for arg in launch.args:
-            if arg.kind == "weight" and arg.value.node.op != "weight" and arg.value not in tiled:
-                if root(arg.value).node.op != "input":
-                    name = node.op if node else "repack"
-                    raise Refusal(
-                        f"{name} needs a weight or an input as its matrix, got {arg.value.node.op}"
-                    )
-                tiled[arg.value] = repack_input(arg.value)
-    return [*((launch, None) for launch in tiled.values()), *launches]
 
 
 def _name(

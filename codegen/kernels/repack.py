@@ -16,8 +16,10 @@ def repack_input(value: Value) -> Launch:
     """The launch that makes the tiles of an input matrix [..., N, K]; its written argument is the
     tiles' buffer."""
     t = value.type
-    if t.dtype not in FORMATS or t.rank < 2:
-        raise Refusal(f"a matrix is one of {', '.join(FORMATS)} of two axes or more, got {t}")
+    if t.dtype not in FORMATS or t.rank < 2 or t.is_dynamic:
+        raise Refusal(
+            f"a matrix is one of {', '.join(FORMATS)} of two or more fixed axes, got {t}"
+        )
     *outer, n, k = t.shape
     rows = size((*outer, n))
     assert isinstance(k, int)

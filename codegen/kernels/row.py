@@ -25,6 +25,7 @@ from compiler.graph import Function, Node, Value, function, param
 from compiler.types import Dim, Type, size
 
 CHUNK_THREADS = 256
+LONGEST = 262144  # a row that is reduced: codegen/lib/rows.cuh, tree_reduce
 DROPS_AXIS = ("sum", "mean", "max")  # reductions whose result has no last axis
 
 
@@ -38,6 +39,8 @@ def plan(node: Node, context: Context) -> Launch:
     names = _Names(fn, context.namesake(node), context)
     steps = [s for member in fn.body for s in steps_of(member, names, width)]
     whole = any(isinstance(s, Once) and s.over for s in steps)
+    if whole and width > LONGEST:
+        raise Refusal(f"{fn.kind} takes rows of at most {LONGEST}, got {Type('f32', shape)}")
     threads = _threads(width) if whole else min(_threads(width), CHUNK_THREADS)
     text = row_text.text(steps, names.rows(shape, whole))
     dynamic = is_dynamic(*(p.result() for p in fn.params), *fn.results)

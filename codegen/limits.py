@@ -1,0 +1,52 @@
+"""Limits of a launch that hold for every kernel: blocks, threads and shared memory of the target.
+
+A provider checks what it knows of its op; here a launch's own expressions are worked out at the
+greatest counts, so that no launch that a GPU refuses gets into a `.cu`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from codegen.kernel import Context, Launch, Refusal
+from compiler.graph import Node
+
+BLOCKS_X, BLOCKS_Y = 2**31 - 1, 65535
+FORMS = (1, 4, 8)  # row groups
+
+
+def check(node: Node, launch: Launch, context: Context) -> None:
+    """Refusal, naming op and limit, where some form of a node's launch needs more than there is."""
+    grid, target = launch.grid, context.target
+    name = node.function.kind if node.op == "call" else node.op
+    for what, text, most in (
+        ("blocks", grid.x, BLOCKS_X),
+        ("blocks side by side", grid.y, BLOCKS_Y),
+        ("blocks one behind another", grid.z, BLOCKS_Y),
+        ("threads a block", launch.threads, target.max_threads),
+        ("bytes of shared memory", launch.shared, target.shared_bytes),
+    ):
+        need = greatest(text, context)
+        if need is not None and need > most:
+            raise Refusal(f"{name} takes at most {most} {what}, got {need}")
+
+
+def greatest(text: str, context: Context) -> int | None:
+    """An expression's greatest value over all forms and counts; None where only the compiler knows.
+
+    The expressions are Python as well as C++; they are ours, no name of a file is in them.
+    """
+    if not re.fullmatch(r"(?:\d+|rows|wanted|ROWS|WANTED|ceil_div|[ ()+*,=<>-])*", text):
+        return None
+    rows = context.options.max_rows
+    wanted = min(rows, context.options.max_seqs)
+    return max(
+        int(
+            eval(
+                text,
+                {"__builtins__": {}, "ceil_div": lambda a, b: -(-a // b)},
+                {"rows": rows, "wanted": wanted, "ROWS": form, "WANTED": form},
+            )
+        )
+        for form in FORMS
+    )
