@@ -140,6 +140,22 @@ def _repacks(launch: Launch, tiled: dict[Value, Launch]) -> Launches:
     return out
 
 
+def cache_leaf(value: Value) -> Value:
+    """The cache that a version belongs to; through fused calls too."""
+    while value.node.op != "cache":
+        node = value.node
+        if node.op == "call":
+            inner = node.function.results[value.index]
+            while inner.node.op != "param":
+                inner = inner.node.operands[0]
+            index = inner.node.attr("index")
+            assert isinstance(index, int)
+            value = node.operands[index]
+        else:
+            value = node.operands[0]
+    return value
+
+
 def is_view(node: Node) -> bool:
     return node.op != "call" and node.op not in LEAVES and "view" in ops.get(node.op).traits
 
