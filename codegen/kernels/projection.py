@@ -11,6 +11,15 @@ from compiler.graph import Node, Value
 from compiler.types import Dim, size
 
 LONGEST = 65536  # inputs of a projection
+# What the templates of projections call their own; no parameter may be called so.
+LOCAL = frozenset(
+    (
+        *("x", "s", "first", "rows", "block", "r", "n", "w", "i", "dot", "dots"),
+        "output",
+        "early",
+        "L",
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,7 @@ class Signature(Arguments):
     """
 
     def __init__(self, node: Node, context: Context, x: Value) -> None:
-        super().__init__(node, context, {"x", "s", "first", "rows", "block", "r", "n"})
+        super().__init__(node, context, set(LOCAL))
         self.x = x
         self.factors: list[str] = []
         self.early: list[str] = []
