@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 from math import isfinite
 
-import numpy as np
-
 from compiler.diagnostics import Span
 from compiler.graph import Attr, Value, const
 from compiler.ops import OPS, Param
 from compiler.types import ELEMENT_BYTES, INTEGERS
 from frontend.things import Absent, Axis, Dtype, Fault, Poison, Thing, describe, nearest
 
-LARGEST = {"f32": float(np.finfo(np.float32).max), "f16": 65504.0, "bf16": 3.3895313892515355e38}
+# What rounds to infinity begins half a step above the largest number.
+TOO_LARGE = {"f32": 2.0**128 - 2.0**103, "f16": 65520.0, "bf16": 2.0**128 - 2.0**119}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +142,7 @@ def literal(number: int | float, dtype: str, span: Span | None = None) -> Value:
         if isinstance(number, float) or not -limit <= number < limit:
             raise Fault(f"a number of {dtype} is needed, got {number}", span)
         return const(number, dtype)
-    if isfinite(number) and abs(number) > LARGEST[dtype]:
+    if isfinite(number) and abs(number) >= TOO_LARGE[dtype]:
         raise Fault(f"a number of {dtype} is needed, {number} is beyond it", span)
     return const(float(number), dtype)
 
