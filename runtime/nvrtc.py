@@ -9,6 +9,12 @@ from typing import Any
 
 from compiler.diagnostics import TOOLCHAIN, UserError
 
+# NVRTC has no directory of headers; this is what a program's device part takes from <cstdint>.
+CSTDINT = b"""
+typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;
+typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned uint32_t;
+typedef unsigned long uint64_t; typedef unsigned long uintptr_t;
+"""
 FLAGS = ("-std=c++17", "-fmad=false", "-lineinfo")  # it has no -Werror; nvcc does
 
 
@@ -44,19 +50,31 @@ def describe() -> str:
 
 def compile_text(text: str, arch: str = "sm_90a", extra: Sequence[str] = ()) -> bytes:
     """The cubin of the text's kernels for one arch. Errors: UserError (4) with NVRTC's log."""
+    return compile_kernels(text, arch, (), extra)[0]
+
+
+def compile_kernels(
+    text: str, arch: str, kernels: Sequence[str], extra: Sequence[str] = ()
+) -> tuple[bytes, dict[str, str]]:
+    """The cubin, and under which names it has these kernels, spelled `softmax<64, 32>`."""
     why = missing()
     if why:
         raise UserError(f"NVRTC is needed: {why}", TOOLCHAIN)
     nvrtc = binding()
-    program = done(nvrtc.nvrtcCreateProgram(text.encode(), b"program.cu", 0, [], []))
+    headers = (1, [CSTDINT], [b"cstdint"])
+    program = done(nvrtc.nvrtcCreateProgram(text.encode(), b"program.cu", *headers))
     flags = [flag.encode() for flag in (*FLAGS, f"-arch={arch}", *extra)]
     try:
+        for kernel in kernels:
+            done(nvrtc.nvrtcAddNameExpression(program, kernel.encode()))
         (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
         if int(status):
             raise UserError(f"NVRTC refuses the program:\n{log_of(nvrtc, program)}", TOOLCHAIN)
         cubin = bytearray(done(nvrtc.nvrtcGetCUBINSize(program)))
         done(nvrtc.nvrtcGetCUBIN(program, cubin))
-        return bytes(cubin)
+        lowered = (done(nvrtc.nvrtcGetLoweredName(program, k.encode())) for k in kernels)
+        names = dict(zip(kernels, (name.decode() for name in lowered), strict=True))
+        return bytes(cubin), names
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 

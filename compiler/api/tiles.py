@@ -1,0 +1,73 @@
+"""A matrix in the device's tiles, by NumPy: what the emitted repack kernels make (lib/repack.cuh).
+
+A tile is 8 rows x 4 segments of 128 inputs: [piece][segment][row][16 bytes], then, of quantized
+formats, [segment][row][4 scales (and 4 offsets)]. Padding adds nothing: level 0, scale -0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compiler.formats import Format
+from compiler.values import Weight
+
+Bytes = NDArray[np.uint8]
+ROWS, SEGMENTS, SEGMENT = 8, 4, 128
+MINUS_ZERO = 0x8000  # a half
+
+
+def tiled(weight: Weight) -> bytes:
+    """The bytes of a weight [.., N, K] in tiles, experts one after another."""
+    *outer, n, k = weight.shape
+    groups = -(-k // (SEGMENT * SEGMENTS))
+    rows = weight.rows.reshape(-1, n, weight.rows.shape[1])
+    tiles = [_pieces(weight.format, rows, groups)]
+    if weight.format.quantized:
+        tiles.append(_scales(weight.format, rows, groups))
+    del outer
+    return np.concatenate(tiles, axis=-1).tobytes()
+
+
+def _pieces(f: Format, rows: Bytes, groups: int) -> Bytes:
+    """uint8[E, tiles, groups, bytes of pieces]."""
+    if f.quantized:
+        blocks = rows.reshape(*rows.shape[:2], -1, f.size)
+        width = f.block * f.bits // 8
+        levels = blocks[..., f.levels : f.levels + width].reshape(*rows.shape[:2], -1)
+        fill = f.zero * 17 if f.bits == 4 else 0
+    else:
+        levels, fill = rows, 0
+    pieces = SEGMENT * f.bits // 8 // 16
+    whole = _padded(levels, groups * SEGMENTS * pieces * 16, fill)
+    cut = whole.reshape(len(rows), -1, ROWS, groups, SEGMENTS, pieces, 16)
+    return cut.transpose(0, 1, 3, 5, 4, 2, 6).reshape(*cut.shape[:2], groups, -1)
+
+
+def _scales(f: Format, rows: Bytes, groups: int) -> Bytes:
+    """uint8[E, tiles, groups, bytes of scales]."""
+    blocks = rows.reshape(*rows.shape[:2], -1, f.size)
+    found = [_halves(blocks, f.scale, groups)]
+    if f.offset is not None:
+        found.append(_halves(blocks, f.offset, groups))
+    both = np.concatenate(found, axis=-1)  # [E, tiles, row, group, segment, halves]
+    moved = both.transpose(0, 1, 3, 4, 2, 5)
+    return np.ascontiguousarray(moved).view(np.uint8).reshape(*both.shape[:2], groups, -1)
+
+
+def _halves(blocks: Bytes, part: int | None, groups: int) -> NDArray[np.uint16]:
+    assert part is not None
+    halves = np.ascontiguousarray(blocks[..., part : part + 2]).view(np.uint16)[..., 0]
+    whole = _padded(halves, groups * SEGMENTS * 4, MINUS_ZERO)
+    return whole.reshape(len(blocks), -1, ROWS, groups, SEGMENTS, 4)
+
+
+def _padded(rows: Any, width: int, fill: int) -> Any:
+    """Rows [E, N, ..] with N a multiple of 8 and the last axis `width` long."""
+    sizes: Sequence[tuple[int, int]] = (
+        (0, 0), (0, -rows.shape[1] % ROWS), (0, width - rows.shape[2]),
+    )  # fmt: skip
+    return np.pad(rows, sizes, constant_values=fill)
