@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,55 +15,16 @@ from codegen import render
 from codegen.plan import Plan
 from compiler import pipeline
 from compiler.exact import round_bf16
-from compiler.graph import Graph, Node, Note, Value, leaf, node
+from compiler.fuzz.merge import merged
 from compiler.program import Input, Program
 from compiler.target import HOST, Options, Target
 from runtime.binary import capture
 from runtime.inputs import plain_dtype, plain_shape
 from tests.awkward import SPECIAL, random_floats
 
+__all__ = ["Built", "awkward", "compiled", "groups", "merged", "rows_of", "rows_values", "run"]
+
 Array = NDArray[np.generic]
-
-
-def merged(programs: Sequence[Program], name: str = "merged") -> Program:
-    """One program of all results; names begin with `s0_`, `s1_`...; all share one `rows` input.
-
-    The programs' rows inputs must be of one length, since a step has one set of rows; what they
-    hold is left to the run.
-    """
-    inputs: dict[str, Input] = {}
-    results: list[tuple[str, Value]] = []
-    effects: list[Value] = []
-    notes: dict[Node, Note] = {}
-    for number, program in enumerate(programs):
-        for declared in program.inputs:
-            own = own_input(number, declared)
-            assert inputs.setdefault(own.name, own) == own, "two sets of rows"
-        new = renamed(program.graph, number, notes)
-        results += [(f"s{number}_{name}", new[v]) for name, v in program.graph.results]
-        effects += [new[v] for v in program.graph.effects]
-    return Program(name, Graph(tuple(results), tuple(effects), notes), tuple(inputs.values()))
-
-
-def own_input(number: int, declared: Input) -> Input:
-    if declared.type.dtype == "rows":
-        return replace(declared, name="rows", value=None)
-    return replace(declared, name=f"s{number}_{declared.name}")
-
-
-def renamed(graph: Graph, number: int, notes: dict[Node, Note]) -> dict[Value, Value]:
-    """The values of a graph whose leaves have names of their own, behind all that have notes."""
-    new: dict[Value, Value] = {}
-    for n in graph.nodes():
-        if n.op in ("input", "cache"):
-            name = f"s{number}_{n.attr('name')}"
-            made = leaf(n.op, "rows" if n.types[0].dtype == "rows" else name, n.types[0]).node
-        else:
-            made = node(n.op, [new[v] for v in n.operands], dict(n.attrs), n.types)
-        names = tuple(x and f"s{number}_{x}" for x in graph.note(n).names)
-        notes.setdefault(made, Note(names, frozenset(), len(notes)))
-        new |= {n.result(i): made.result(i) for i in range(len(n.types))}
-    return new
 
 
 def rows_of(program: Program) -> Input | None:

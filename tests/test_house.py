@@ -17,7 +17,8 @@ from compiler import knobs
 
 ROOT = Path(__file__).parents[1]
 STAGES = ("compiler", "frontend", "passes", "codegen", "runtime")
-TOP = ("compiler.pipeline", "compiler.api", "compiler.command")  # imported by nothing below
+# What nothing below may import.
+TOP = ("compiler.pipeline", "compiler.api", "compiler.command", "compiler.fuzz")
 OURS = (*STAGES, "examples", "monocu", "tests")
 
 # What each folder may import of ours, by prefix of the module's name, besides itself.

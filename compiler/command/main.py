@@ -24,6 +24,7 @@ VERBS = {
     "vm": "run a program on the reference VM: no compiler, no GPU",
     "score": "log-probabilities and perplexity of a text",
     "diff": "hold every value of the compiled program against the VM's",
+    "fuzz": "random programs, whose bits must be equal everywhere",
     "explain": "the graph before and after each pass, the kernels, the memory",
     "ops": "the table of ops",
     "fmt": "format .model files",

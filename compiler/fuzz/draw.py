@@ -1,0 +1,120 @@
+"""Random sizes and values, biased to what goes wrong: beside powers of two, ties, specials."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compiler.exact import round_bf16
+from compiler.types import BLOCKS, GROUP, Type
+from runtime.inputs import plain_dtype
+
+Array = NDArray[Any]
+
+WIDTHS = (1, 2, 3, 5, 7, 8, 16, 17, 31, 32, 33, 35, 64, 65, 96, 127, 128, 129, 160, 513)
+GROUPED = (32, 64, 96, 160, 128, 288, 512, 544)  # multiples of a block's 32
+COUNTS = (1, 2, 3, 4, 5, 7, 8, 9, 17)  # rows, heads, experts
+HEADS = (1, 2, 3, 4, 6)
+HEAD_DIMS = (1, 2, 8, 16, 17, 32, 33, 64, 96)
+
+_BITS = (
+    *(0x00000000, 0x00000001, 0x007FFFFF, 0x00400000, 0x00800000, 0x00800001, 0x33000000),
+    *(0x33800001, 0x38800000, 0x387FFFFF, 0x477FEFFF, 0x477FF000, 0x3F000000, 0x3F000001),
+    *(0x3F800000, 0x3F800001, 0x3F7FFFFF, 0x3F808000, 0x40200000, 0x42B17218, 0x4B000000),
+    *(0x4F000000, 0x5F000000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000),
+)
+SPECIAL = np.array([b | sign for b in _BITS for sign in (0, 0x80000000)], np.uint32).view(
+    np.float32
+)
+STYLES = ("normal", "normal", "normal", "normal", "ties", "wide", "awkward", "rows")
+
+
+def width(rng: Random, grouped: bool) -> int:
+    """A last axis; `grouped`: of blocks."""
+    return rng.choice(GROUPED[:4] if rng.random() < 0.8 else GROUPED) if grouped else _plain(rng)
+
+
+def _plain(rng: Random) -> int:
+    return rng.choice(WIDTHS) if rng.random() < 0.8 else rng.randint(1, 140)
+
+
+def style(rng: Random) -> str:
+    """How the numbers of a program's inputs are drawn."""
+    return rng.choice(STYLES)
+
+
+def values(type_: Type, shape: tuple[int, ...], how: str, rng: np.random.Generator) -> Array:
+    """An input's plain array: f32 for formats and bf16; integers are small but for a few.
+
+    Blocks hold numbers alone: what a quantizer makes of NaN is nobody's contract.
+    """
+    if type_.dtype in ("i32", "i64"):
+        return _integers(shape, np.dtype(plain_dtype(type_)), how, rng)
+    x = rng.standard_normal(shape).astype(np.float32)
+    if type_.dtype in BLOCKS:
+        return _weights(x, how, rng)
+    x = _floats(x, how, rng)
+    with np.errstate(over="ignore"):
+        return (round_bf16(x) if type_.dtype == "bf16" else x).astype(plain_dtype(type_))
+
+
+def _floats(x: Array, how: str, rng: np.random.Generator) -> Array:
+    if how == "ties":
+        return rng.choice(np.array([0.0, -0.0, 1.0, -1.0, 0.5], np.float32), x.shape)
+    if how == "wide":
+        return np.ldexp(x, rng.integers(-40, 30, x.shape)).astype(np.float32)
+    if how == "awkward":
+        return np.where(rng.random(x.shape) < 0.05, rng.choice(SPECIAL, x.shape), x)
+    if how == "rows" and x.ndim and x.size > 1:  # one row of specials, the others numbers
+        x.reshape(-1, x.shape[-1])[rng.integers(x.size // x.shape[-1])] = rng.choice(
+            SPECIAL, x.shape[-1]
+        )
+    return x
+
+
+def _weights(x: Array, how: str, rng: np.random.Generator) -> Array:
+    """Now and then blocks of zeros, of one number, of large ones."""
+    blocks = x.reshape(-1, GROUP)
+    if how in ("ties", "wide"):
+        kinds = rng.integers(0, 5, len(blocks))
+        blocks[kinds == 0] = 0.0
+        blocks[kinds == 1] = blocks[kinds == 1, :1]
+        blocks[kinds == 2] *= np.float32(1000.0)
+        blocks[kinds == 3] *= np.float32(1e-6)
+    return x
+
+
+def _integers(shape: tuple[int, ...], dtype: Any, how: str, rng: np.random.Generator) -> Array:
+    info = np.iinfo(dtype)
+    x = rng.integers(-5, 6, shape, dtype=dtype)
+    if how in ("awkward", "wide"):
+        extremes = np.array([info.min, info.max, info.max - 1, 1 << 24, 65536], dtype)
+        x = np.where(rng.random(shape) < 0.2, rng.choice(extremes, shape), x)
+    return x.astype(dtype)
+
+
+def places(count: int, rng: Random, ordered: bool) -> Array:
+    """int32[count, 2]: sequence and position of each row, no place twice.
+
+    ordered: a sequence's rows come in order of position, as in steps of a model.
+    """
+    sequences = rng.choice((1, 1, 2, 3, 5))
+    last = rng.choice((0, 0, 61, 63, 64, 130, 190))
+    found: dict[tuple[int, int], None] = {}
+    if rng.random() < 0.5:  # runs of positions, as prompts are
+        at = [rng.randint(0, last) if s else last for s in range(sequences)]
+        while len(found) < count:
+            s = rng.randrange(sequences)
+            found[s, at[s]] = None
+            at[s] += 1
+    while len(found) < count:
+        found[rng.randrange(sequences), rng.randint(0, max(last, count))] = None
+    pairs = list(found)
+    if ordered:
+        slots = [s for s, _ in pairs]
+        queues = {s: iter(sorted(p for q, p in pairs if q == s)) for s in set(slots)}
+        pairs = [(s, next(queues[s])) for s in slots]
+    return np.array(pairs, np.int32).reshape(-1, 2)
