@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from compiler.diagnostics import UserError
 from compiler.formats import FORMATS
 from compiler.graph import Value
 from compiler.types import Type, size

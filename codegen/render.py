@@ -35,7 +35,7 @@ def environment() -> Environment:
 def comment(text: str) -> str:
     """Text that stays inside a `//` comment whatever it holds."""
     safe = "".join(c if " " <= c <= "~" else f"\\x{ord(c):02x}" for c in text)
-    return safe.replace("??", "? ?").rstrip("\\")
+    return safe.replace("??", "? ?").rstrip(" \\")
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen.expr import CTYPES, STRUCTS, identifier
+from codegen.expr import CTYPES, STRUCTS, identifier, literal
 from codegen.families import PLAIN, split_name
 from codegen.plan import Plan, root, short_name
 from compiler.formats import FORMATS
 from compiler.graph import Node, Value
 from compiler.program import Input
-from compiler.types import BLOCKS, GROUP, ROWS, Type, size
+from compiler.types import BLOCKS, GROUP, INTEGERS, ROWS, Type, size
 
 DTYPE_FORMAT = {"f32": "f32", "f16": "f16", "bf16": "bf16"}
 
@@ -211,9 +211,8 @@ def _inputs(plan: Plan) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         leaf = leaves.get(declared.name)
         if leaf is None:
             continue
-        fill, scalar, array = _fill(declared, literals, taken)
         value = _value(plan, declared.name, leaf, -1)
-        rows.append(Row(declared.name, (value, fill, scalar, array)))
+        rows.append(Row(declared.name, (value, *_fill(declared, literals, taken))))
     return tuple(rows), tuple(literals)
 
 
@@ -228,16 +227,22 @@ def _blocks(plan: Plan) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def _fill(declared: Input, literals: list[Row], taken: set[str]) -> tuple[str, str, str]:
+def _fill(declared: Input, literals: list[Row], taken: set[str]) -> tuple[str, ...]:
+    """How an input is filled: the fields behind its value."""
     if declared.value is None:
-        return "0", "0.0", "nullptr"
-    if isinstance(declared.value, int | float):
-        return "1", float(declared.value).hex(), "nullptr"
-    name = identifier(f"{declared.name}_literal".upper(), taken)
+        return "0", "0.0", "nullptr", "nullptr"
+    fill = "1" if isinstance(declared.value, int | float) else "2"
     flat: list[int | float] = []
     _flatten(declared.value, flat)
-    literals.append(Row(name, tuple(float(v).hex() for v in flat)))
-    return "2", "0.0", name
+    if declared.type.dtype not in INTEGERS and fill == "1":
+        return fill, float(flat[0]).hex(), "nullptr", "nullptr"
+    name = identifier(f"{declared.name}_literal".upper(), taken)
+    if declared.type.dtype in INTEGERS:
+        numbers = tuple(literal(v, "i64") for v in flat)
+        literals.append(Row(name, numbers, "long long"))
+        return fill, "0.0", "nullptr", name
+    literals.append(Row(name, tuple(float(v).hex() for v in flat), "double"))
+    return fill, "0.0", name, "nullptr"
 
 
 def _flatten(value: object, out: list[int | float]) -> None:

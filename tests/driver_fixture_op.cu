@@ -28,6 +28,7 @@ struct Input {
     int fill;
     double scalar;
     const double* literals;
+    const long long* integers;
 };
 struct Blocks {
     const char* dtype;
@@ -48,15 +49,16 @@ struct Device {
 };
 inline constexpr double ROWS[] = {0, 0, 2, 5, 1, 1};
 inline constexpr double HALVES[] = {0.1, 65519.0, 6e-8, -1e-9};
+inline constexpr long long SEVEN[] = {-7};
 inline constexpr double BRAINS[] = {0.1, -0.0};
 inline constexpr int INPUT_COUNT = 6;
 inline constexpr Input INPUTS[] = {
-    {{"x", 0, 1, "f32", 2, {3, 4}, X, -1, 0}, 0, 0, nullptr},
-    {{"g", 0, 1, "f16", 1, {4}, G, -1, 0}, 2, 0, HALVES},
-    {{"n", 0, 1, "i32", 1, {9}, N, -1, 0}, 0, 0, nullptr},
-    {{"k", 0, 1, "i64", 0, {}, K, -1, 0}, 1, -7, nullptr},
-    {{"b", 0, 1, "bf16", 1, {2}, B, -1, 0}, 2, 0, BRAINS},
-    {{"r", 0, 1, "rows", 1, {3}, 0, -1, 0}, 2, 0, ROWS},
+    {{"x", 0, 1, "f32", 2, {3, 4}, X, -1, 0}, 0, 0, nullptr, nullptr},
+    {{"g", 0, 1, "f16", 1, {4}, G, -1, 0}, 2, 0, HALVES, nullptr},
+    {{"n", 0, 1, "i32", 1, {9}, N, -1, 0}, 0, 0, nullptr, nullptr},
+    {{"k", 0, 1, "i64", 0, {}, K, -1, 0}, 1, 0, nullptr, SEVEN},
+    {{"b", 0, 1, "bf16", 1, {2}, B, -1, 0}, 2, 0, BRAINS, nullptr},
+    {{"r", 0, 1, "rows", 1, {3}, 0, -1, 0}, 2, 0, ROWS, nullptr},
 };
 inline constexpr int RESULT_COUNT = 6;
 inline constexpr Value RESULTS[] = {

@@ -59,6 +59,8 @@ WIDE = (
     "input a: f32\ninput b: f32[3, 4, 1]\nreturn a + b\n",
     "input a: f32\nreturn exp(a)\n",
     "input a: f32[3, 37]\nreturn 2.0 / a, 1.5 - a, a - 1.5\n",
+    "input a: i64[3] = [9007199254740993, -9223372036854775808, 9223372036854775807]\n"
+    "input b: i64[3] = 9007199254740993\nreturn a + b, neg(a), a * b\n",
     "input x: f32[3, 5, 8]\ninput g: f32[3, 1, 1]\nreturn softmax(x * g) + 1.5\n",
     # many pages, windows, heads that are no multiple of 4, one head of many
     f"input q: f32[7, 2, 8]\ninput k: f32[7, 2, 8]\ninput r: rows[7] = {PLACES}\n"

@@ -16,6 +16,8 @@ void put_number(std::vector<uint8_t>& out, size_t i, const char* dtype, double v
     if (!strcmp(dtype, "f32")) put_bytes(out, i, float(v));
     if (!strcmp(dtype, "f16")) put_bytes(out, i, narrow(v, 10, -14));
     if (!strcmp(dtype, "bf16")) put_bytes(out, i, narrow(v, 7, -126));
+}
+void put_integer(std::vector<uint8_t>& out, size_t i, const char* dtype, long long v) {
     if (!strcmp(dtype, "i32")) put_bytes(out, i, int32_t(v));
     if (!strcmp(dtype, "i64")) put_bytes(out, i, int64_t(v));
 }
@@ -23,13 +25,15 @@ void put_number(std::vector<uint8_t>& out, size_t i, const char* dtype, double v
 std::vector<uint8_t> declared_numbers(const Input& input, const char* dtype) {
     const Value& v = input.value;
     std::vector<uint8_t> out(elements(v) * element_of(dtype).stored);
-    double step = dtype[0] == 'i' ? 1 : 0.5;
     for (size_t i = 0; i < elements(v); i++) {
-        double pattern = (double(i % 7) - 3) * step;
-        double number = input.fill == 2   ? input.literals[i]
-                        : input.fill == 1 ? input.scalar
-                                          : pattern;
-        put_number(out, i, dtype, number);
+        long long pattern = (long long)(i % 7) - 3;
+        size_t at = input.fill == 2 ? i : 0;
+        if (dtype[0] == 'i') {
+            put_integer(out, i, dtype, input.fill ? input.integers[at] : pattern);
+        } else {
+            double number = input.fill == 2 ? input.literals[i] : input.scalar;
+            put_number(out, i, dtype, input.fill ? number : double(pattern) * 0.5);
+        }
     }
     return out;
 }
