@@ -48,8 +48,12 @@ class Member:
 
 
 def split_name(name: str) -> tuple[str, int | None]:
-    """`blk.3.attn_q.weight` -> (`blk.{}.attn_q.weight`, 3); a name without a number stays
-    itself."""
+    """`blk.3.attn_q.weight` -> (`blk.{}.attn_q.weight`, 3); a name without a number stays itself.
+
+    UserError for names that look like what stands for a number here and in the tables.
+    """
+    if re.search(r"[%{}]", name):
+        raise UserError(f"a tensor's name without %, {{ and }} is needed, got {name!r}")
     found = re.search(r"(?<=\.)\d+(?=\.)", name)
     if not found or (len(found[0]) > 1 and found[0][0] == "0"):
         return name, None

@@ -3,6 +3,7 @@ gives the same text."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -35,7 +36,7 @@ def environment() -> Environment:
 def comment(text: str) -> str:
     """Text that stays inside a `//` comment whatever it holds."""
     safe = "".join(c if " " <= c <= "~" else f"\\x{ord(c):02x}" for c in text)
-    return safe.replace("??", "? ?").rstrip(" \\")
+    return re.sub(r"\?(?=\?)", "? ", safe).rstrip(" \\")
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ def render(plan: Plan) -> str:
     head = environment().get_template("header.cu.j2").render(**fields)
     top = formats.render(**{**fields, "formats": shown})
     helpers = "\n\n".join(used)
-    return f"{head}\n{top}\n{helpers}\n\n{body}\n{driver}"
+    whole = f"{head}\n{top}\n{helpers}\n\n{body}\n{driver}"
+    return re.sub(r"\n{3,}", "\n\n", whole)  # parts may be empty
 
 
 def _kernel(plan: Plan, name: str, kernel: Kernel) -> KernelText:
