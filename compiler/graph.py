@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from compiler.diagnostics import Span
 from compiler.types import CACHES, Type
@@ -48,7 +49,11 @@ class Node:
         return value
 
     def result(self, index: int = 0) -> Value:
-        return Value(self, index)
+        return self._results[index]
+
+    @cached_property
+    def _results(self) -> tuple[Value, ...]:
+        return tuple(Value(self, index) for index in range(len(self.types)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +175,10 @@ class Graph:
 
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, operands first, otherwise in program order (rank)."""
+        return self._order
+
+    @cached_property
+    def _order(self) -> tuple[Node, ...]:
         return _sort(self.roots, lambda n: self.note(n).rank)
 
     def uses(self) -> dict[Node, list[Node]]:

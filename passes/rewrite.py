@@ -15,7 +15,7 @@ from functools import cached_property
 from compiler.graph import Graph, Node, Note, Origin, Value, move_note, node
 from passes.context import Context
 from passes.parse import parse_pattern
-from passes.pattern import Bound, Match, instance, matches
+from passes.pattern import Bound, Call, Match, instance, matches
 
 SWEEPS = 100  # no table of ours needs more than 4; a table that grows its program stops here
 
@@ -63,9 +63,10 @@ class Rule:
         return lambda bound: instance(tree, bound)
 
     def find(self, value: Value, site: Callable[[Match], Site]) -> Match | None:
-        return next(
-            (m for m in matches(parse_pattern(self.pattern), value) if self.when(site(m))), None
-        )
+        pattern = parse_pattern(self.pattern)
+        if isinstance(pattern, Call) and pattern.op != value.node.op:
+            return None  # most nodes by most rules
+        return next((m for m in matches(pattern, value) if self.when(site(m))), None)
 
 
 @dataclass(frozen=True)
