@@ -14,9 +14,8 @@ LONGEST = 65536  # inputs of a projection
 # What the templates of projections call their own; no parameter may be called so.
 LOCAL = frozenset(
     (
-        *("x", "s", "first", "rows", "block", "r", "n", "w", "i", "dot", "dots"),
+        *("x", "s", "first", "rows", "block", "r", "n", "w", "w0", "w1", "i", "dot", "dots"),
         "output",
-        "early",
         "L",
     )
 )
@@ -35,14 +34,14 @@ class LinearShape:
 
     @staticmethod
     def of(k: int, outputs: int = 8) -> LinearShape:
-        """Enough row tiles for about eight warps, each with one tile in flight; long rows loop.
+        """Enough row tiles for eight warps or more, each with one tile in flight; long rows loop.
 
         outputs: a block makes a multiple of so many (32 where groups of 32 are quantized).
         """
         groups = -(-k // 512)
         row_tiles = max(outputs // 8, 8 // groups)
         tiles = row_tiles * groups
-        warps = tiles if tiles <= 16 else min(range(8, 17), key=lambda w: (-tiles % w, -w))
+        warps = tiles if tiles <= 24 else min(range(8, 17), key=lambda w: (-tiles % w, -w))
         return LinearShape(row_tiles, warps, 8 * row_tiles * (-(-k // 128) + 1) * 4)
 
     @property
