@@ -38,15 +38,17 @@ def greatest(text: str, context: Context) -> int | None:
     """
     if not re.fullmatch(r"(?:\d+|rows|wanted|ROWS|WANTED|ceil_div|[ ()+*,=<>-])*", text):
         return None
-    rows = context.options.max_rows
-    wanted = min(rows, context.options.max_seqs)
-    return max(
-        int(
-            eval(
-                text,
-                {"__builtins__": {}, "ceil_div": lambda a, b: -(-a // b)},
-                {"rows": rows, "wanted": wanted, "ROWS": form, "WANTED": form},
-            )
-        )
-        for form in FORMS
-    )
+    limits = context.options
+    most = {"rows": limits.max_rows, "wanted": min(limits.max_rows, limits.max_seqs)}
+    return max(_value(text, form, most) for form in FORMS)
+
+
+def _value(text: str, form: int, most: dict[str, int]) -> int:
+    """Its value in one form; the forms of 1 and 4 rows serve no more than these."""
+    counts = {name: min(count, form) if form < FORMS[-1] else count for name, count in most.items()}
+    names = {**counts, "ROWS": form, "WANTED": form, "ceil_div": ceil_div}
+    return int(eval(text, {"__builtins__": {}}, names))
+
+
+def ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
