@@ -7,8 +7,10 @@ product.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from compiler.graph import Graph, Node, Value
-from compiler.types import GROUP
+from compiler.types import GROUP, Dim
 from passes.context import Context
 from passes.outline import Units, outline
 from passes.rows import elementwise
@@ -17,19 +19,26 @@ from passes.sibling_linear import take_factors
 
 def run(graph: Graph, context: Context) -> Graph:
     units = Units(graph)
-    for n in units.order:
-        if n.op != "mul" or not elementwise(n):
-            continue
-        found = _members(units, n)
-        if found and units.join((*found, *_quantized(units, n.result()))):
-            take_factors(units, units.of(n))
+    join_gated(units, "linear", elementwise)
     return outline(units, "glu", context)
 
 
-def _members(units: Units, product: Node) -> list[Node]:
+def join_gated(units: Units, projection: str, joins: Callable[[Node], bool]) -> None:
+    """Units of two projections (ops of that name), what `joins` between, and a quantize behind."""
+    for n in units.order:
+        if n.op != "mul" or not joins(n):
+            continue
+        found = _members(units, n, projection, joins)
+        if found and units.join((*found, *_quantized(units, n.result()))):
+            take_factors(units, units.of(n), _factor_shape(found[-1]))
+
+
+def _members(
+    units: Units, product: Node, projection: str, joins: Callable[[Node], bool]
+) -> list[Node]:
     """The two projections above a product and the ops between; [] where there are not just two."""
     found: dict[Node, None] = {}
-    linears: list[Node] = []
+    projections: dict[Node, None] = {}
     stack = [product]
     while stack:
         n = stack.pop()
@@ -37,23 +46,32 @@ def _members(units: Units, product: Node) -> list[Node]:
             continue
         found[n] = None
         for v in n.operands:
-            if v.node.op == "linear" and _is_part(units, v, product):
-                found[v.node] = None
-                linears.append(v.node)
-            elif elementwise(v.node) and _is_part(units, v, product):
+            if not _is_part(units, v, product):
+                continue
+            if v.node.op == projection:
+                projections[v.node] = None
+            elif joins(v.node):
                 stack.append(v.node)
-    distinct = list(dict.fromkeys(linears))
-    return list(found) if len(distinct) == 2 and _are_siblings(*distinct) else []
+    both = list(projections)
+    return [*found, *both] if len(both) == 2 and _are_siblings(*both) else []
 
 
 def _is_part(units: Units, v: Value, product: Node) -> bool:
-    """Whether `v` is as large as the product and read on its way to it alone."""
-    same = v.type == product.types[0] and v not in units.roots
-    return same and len(units.of(v.node)) == 1 and len(v.node.operands) < 3
+    """Whether `v` is as large as the product and free to join it."""
+    return v.type == product.types[0] and v not in units.roots and len(units.of(v.node)) == 1
 
 
 def _are_siblings(a: Node, b: Node) -> bool:
-    return a.operands[0] == b.operands[0] and a.types == b.types
+    """Whether they differ in their weights alone, and have no biases."""
+    others = [(n.operands[0], *n.operands[2:]) for n in (a, b)]
+    biased = a.op == "linear" and len(others[0]) > 1
+    return others[0] == others[1] and a.types == b.types and not biased
+
+
+def _factor_shape(projection: Node) -> tuple[Dim, ...]:
+    """Of one value for each row of the activation."""
+    x, y = projection.operands[0].type, projection.types[0]
+    return (*x.shape[:-1], *(1,) * (y.rank - x.rank), 1)
 
 
 def _quantized(units: Units, v: Value) -> list[Node]:

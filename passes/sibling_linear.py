@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from compiler.graph import Graph, Node, Value
+from compiler.types import Dim
 from passes.context import Context
 from passes.outline import Units, outline
 
@@ -33,11 +34,14 @@ def run(graph: Graph, context: Context) -> Graph:
     return outline(units, "sibling-linear", context, store_named=False)
 
 
-def take_factors(units: Units, unit: Set[Node]) -> None:
-    """A norm's factor that this unit alone reads joins it: each block folds the square sums
-    itself."""
+def take_factors(units: Units, unit: Set[Node], shape: tuple[Dim, ...] | None = None) -> None:
+    """A norm's factor that this unit alone reads joins it: each block folds the square sums itself.
+
+    shape: only factors of that shape.
+    """
+    values = [v for n in unit if n.op == "mul" for v in n.operands]
     factors = {
-        v.node for n in unit if n.op == "mul" for v in n.operands if v.node.op == "root_factor"
+        v.node for v in values if v.node.op == "root_factor" and shape in (None, v.type.shape)
     }
     for factor in sorted(factors, key=units.order.__getitem__):
         if not units.read_outside(factor.result(), unit):

@@ -94,6 +94,23 @@ def _gated(b: Builder) -> Value:
     return apply("add", down, b.any()) if b.rng.random() < 0.5 else down
 
 
+def _experts(b: Builder) -> Value:
+    """Picked experts of a value or its norm, and at times what they are added to."""
+    x = b.any()
+    if b.rng.random() < 0.6:
+        x = apply("rmsnorm", x, *([b.any((WIDTH,))] if b.rng.random() < 0.7 else []), eps=1e-6)
+    values = apply("top_k", apply("linear", x, b.leaf("f32", 5, WIDTH, op="weight")), k=2)
+    index, shape = values.node.result(1), (5, WIDTH, WIDTH)
+    gate, up = (
+        apply("expert_linear", x, b.leaf(b.rng.choice(FORMATS), *shape, op="weight"), index)
+        for _ in "gu"
+    )
+    h = apply("mul", apply(b.rng.choice(ONE), gate), up)
+    down = apply("expert_linear", h, b.leaf("q8_0", *shape, op="weight"), index)
+    total = apply("combine", down, apply(b.rng.choice(("softmax", "sigmoid")), values))
+    return apply("add", total, b.any()) if b.rng.random() < 0.7 else total
+
+
 def _factor(b: Builder) -> Value:
     return apply("mul", b.any(), b.any((ROWS, 1)))
 
@@ -133,7 +150,7 @@ def _heads(b: Builder, rows: Value) -> Value:
 
 STEPS: tuple[Callable[[Builder], Value], ...] = (
     _one, _one, _two, _two, _two, _norm, _norm, _linear, _linear, _linear, _residual, _residual,
-    _normed, _gated, _gated, _factor, _column, _view, _cast, _append,
+    _normed, _gated, _gated, _experts, _factor, _column, _view, _cast, _append,
 )  # fmt: skip
 
 

@@ -45,7 +45,8 @@ class Place:
 class OutputLines:
     """What happens to one output of one row, as text; parameters are added to `arguments`.
 
-    ahead: text that reads operands before the dots.
+    ahead: text that reads operands before the dots. first: operands of which a thread has read its
+    output's element before it stores anything.
     """
 
     def __init__(self, arguments: Arguments, place: Place) -> None:
@@ -57,6 +58,8 @@ class OutputLines:
         self.values: dict[Value, str] = {}
         self.out: list[str] = []
         self.ahead: list[str] = []
+        self.first: list[Value] = []
+        self.stores = False
 
     def text(self) -> tuple[str, ...]:
         for m in self.arguments.members:
@@ -85,7 +88,7 @@ class OutputLines:
                 self.out.append(f"const {step.ctype} {step.out} = {text};")
                 self._store(v, step.out)
             elif isinstance(step, Group):
-                name = self.arguments.write(v, step.out)
+                name = self._write(v, step.out)
                 helper = WARP_HELPERS[step.helper]
                 self.out.append(f"{helper}<N>({step.operand}, {self.place.row}, n, {name});")
             else:
@@ -93,7 +96,11 @@ class OutputLines:
 
     def _store(self, v: Value, name: str) -> None:
         if v in self.outer:
-            self.out.append(f"{self.arguments.write(v, name)}[at] = {name};")
+            self.out.append(f"{self._write(v, name)}[at] = {name};")
+
+    def _write(self, v: Value, name: str) -> str:
+        self.stores = True
+        return self.arguments.write(v, name)
 
     def _load(self, v: Value) -> None:
         """Operands from outside: rows of outputs, or one value an output, a row or in all."""
@@ -106,6 +113,8 @@ class OutputLines:
         name = self.arguments.read(v)
         self.values[v] = identifier(f"{name}_n", self.arguments.taken)
         place = "0" if all(dim == 1 for dim in shape) else "at" if len(shape) > 1 else "n"
+        if place == "at" and not self.stores:
+            self.first.append(v)
         value = f"{name}[{place}]"
         if place in self.place.ahead:
             ahead, read = f"{name}_ahead", self.place.ahead[place].format(name)

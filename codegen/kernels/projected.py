@@ -7,13 +7,11 @@ data: this file names no fusion.
 
 from __future__ import annotations
 
-import re
-
 from codegen.expr import STRUCTS
 from codegen.kernel import Context, Grid, Kernel, Launch, Refusal
 from codegen.kernels.output_lines import OutputLines, Place, is_grouped
 from codegen.kernels.projection import LinearShape, Signature, check_weight, group_of
-from compiler.graph import Node, Value
+from compiler.graph import Node
 
 AHEAD = (  # how operands are read before the dots: a row of outputs, one value an output
     ("at", "read_ahead<N, L, ROWS>({}, block, first, rows)"),
@@ -63,19 +61,8 @@ def plan(node: Node, context: Context) -> Launch:
         Grid(f"ceil_div({n}, {shape.outputs})", f"ceil_div({count}, {group})"),
         str(32 * shape.warps),
         shape.shared(group, len(weights), len(signature.factors)),
-        _taken_over(lines, signature),
+        tuple(signature.actual(v) for v in work.first if v != x),  # other blocks read x too
     )
-
-
-def _taken_over(lines: tuple[str, ...], signature: Signature) -> tuple[Value, ...]:
-    """Operands whose element at `at` a thread has read before it stores anything.
-
-    Not the activation: other blocks read it too.
-    """
-    first = next(i for i, line in enumerate(lines) if re.match(r"\w+\[at\] =|\w+_warp<", line))
-    early = {found for line in lines[:first] for found in re.findall(r": (\w+)\[at\];$", line)}
-    pairs = zip(signature.params, signature.args, strict=True)
-    return tuple(a.value for p, a in pairs if p.name in early and p.name != "x")
 
 
 def _check(linears: list[Node]) -> None:
