@@ -51,12 +51,19 @@ def _repair(
     """Rounds to odd, in place, the sums t = left * right + c that float32 might round wrongly."""
     if not normal:
         doubt |= (np.abs(t) < SMALL) & (t != 0)
-    flat = np.flatnonzero(doubt)
+    flat = doubt.reshape(-1).nonzero()[0]
     if not flat.size:
         return
     at = np.unravel_index(flat, t.shape)
-    product = np.broadcast_to(left, t.shape)[at] * np.broadcast_to(right, t.shape)[at]
-    t[at] = round_to_odd(product, c[at], t[at])
+    totals = t.reshape(-1)  # a view: t begins whole arrays
+    product = _taken(left, at) * _taken(right, at)
+    totals[flat] = round_to_odd(product, c.reshape(-1)[flat], totals[flat])
+
+
+def _taken(factor: Doubles, at: Sequence[NDArray[np.intp]]) -> Doubles:
+    """Elements of a factor as if broadcast; np.broadcast_to costs more than all the rest."""
+    places = zip(factor.shape, at[len(at) - factor.ndim :], strict=True)
+    return factor[tuple(0 if size == 1 else index for size, index in places)]
 
 
 @np.errstate(all="ignore")
