@@ -53,6 +53,47 @@ def _heads(
     )
 
 
+def _experts(
+    t: int, e: int, p: int, k: int, n: int, norm: str, act: str, route: str, formats: str
+) -> str:
+    """Experts of K inputs and N inner columns: router, choice, gate and up, down, a residual."""
+    gate, up, down = formats.split()
+    return (
+        f"input x: f32[{t}, {k}]\ninput g: f32[{k}]\ninput router: f32[{e}, {k}]\n"
+        f"input gate: {gate}[{e}, {n}, {k}]\ninput up: {up}[{e}, {n}, {k}]\n"
+        f"input down: {down}[{e}, {k}, {n}]\ninput w: {gate}[24, {k}]\n"
+        f"n = {norm}\nscores = linear(n, router)\n{route.format(p=p)}"
+        f"h = {act.format(g='expert_linear(n, gate, index)', u='expert_linear(n, up, index)')}\n"
+        "y = x + combine(expert_linear(h, down, index), share)\n"
+        "z = linear(rmsnorm(y, g, 1e-5), w)\nreturn y, z, index, share\n"
+    )
+
+
+NORM = "rmsnorm(x, g, 1e-5)"
+SWIGLU = "silu({g}) * {u}"
+CLAMPED = "({g} * sigmoid({g} * 1.7)) * ({u} + 1.0)"
+OF_PICKS = "values, index = top_k(scores, {p})\nshare = softmax(values)\n"
+OF_ALL = (
+    "values, index = top_k(scores, {p})\ngreatest = max(heads(scores, 1))\n"
+    "share = exp(values - greatest) / sum(heads(exp(scores - greatest), 1))\n"
+)
+OF_SUM = (
+    "s = sigmoid(scores)\nvalues, index = top_k(s, {p})\n"
+    "share = values / sum(heads(values, 1)) * 2.5\n"
+)
+EXPERTS = (
+    _experts(3, 5, 2, 64, 32, NORM, SWIGLU, OF_PICKS, "q8_0 q8_0 q8_0"),
+    _experts(1, 8, 8, 544, 96, NORM, SWIGLU, OF_ALL, "q4_1 q8_0 q4_0"),
+    _experts(2, 70, 33, 96, 32, "rmsnorm(x, eps=1e-5)", SWIGLU, OF_ALL, "q8_0 q4_0 q4_1"),
+    _experts(4, 40, 1, 64, 64, "x", "gelu_tanh({g} * 0.5) * {u}", OF_SUM, "q4_0 f16 f32"),
+    _experts(3, 1, 1, 32, 32, "x", CLAMPED, OF_ALL, "q8_0 bf16 q8_0"),
+)
+FLOAT_EXPERTS = (  # columns in no whole groups of 32
+    _experts(3, 6, 2, 37, 19, NORM, SWIGLU, OF_PICKS, "f32 f16 bf16"),
+    _experts(2, 160, 64, 33, 1, "x", SWIGLU, OF_SUM, "f16 f32 f32"),
+)
+
+
 PROGRAMS: dict[str, tuple[str, ...]] = {
     "attention-quant": (
         _attention(4, 2, 64, "return linear(a, w)\n"),
@@ -85,6 +126,14 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
         _heads(5, 5, 17, "rmsnorm(q, wq, 1e-6)", "rmsnorm(k, eps=1e-6) * wk", more=", h"),
         _heads(2, 1, 35, "rmsnorm(q, wq, 1e-6)", "k", ONE, 1),
         _heads(2, 1, 66, "rope(rmsnorm(q, wq, 1e-6), 1e4)", "rope(k, 1e4)", ONE, 1),
+    ),
+    "expert-glu": EXPERTS,
+    "moe-route": FLOAT_EXPERTS,
+    "combine-residual": (
+        "input y: f32[3, 2, 160]\ninput share: f32[3, 2]\ninput x: f32[3, 160]\n"
+        "input z: f32[3, 160]\ninput gate: f32[3, 1]\ninput c: f32[160]\ninput w: q8_0[8, 160]\n"
+        "y = x + (combine(y, share) + z * sigmoid(gate)) * c\n"
+        "return y, linear(rmsnorm(y, eps=1e-5), w)\n",
     ),
 }
 

@@ -19,26 +19,41 @@ from compiler.types import Type
 
 def plan(node: Node, context: Context) -> Launch:
     """The launch of a fused pair of experts' projections."""
-    body = node.function.body
-    projections = [m for m in body if m.op == "expert_linear"]
-    x, weight, index = projections[0].operands
+    projections = [m for m in node.function.body if m.op == "expert_linear"]
+    x, weight, _ = projections[0].operands
     made = projections[0].types[0]
     check_elements("expert-glu", context, made)
     experts, n, k = (fixed(d, "expert-glu") for d in weight.type.shape)
-    grouped = is_grouped(body, n)
-    shape = LinearShape.of(k, 32 if grouped else 8)
+    shape = LinearShape.of(k, 32 if is_grouped(node.function.body, n) else 8)
     blocks = -(-n // shape.outputs)
     if blocks > GRID_Y:
         raise Refusal(f"expert-glu takes at most {GRID_Y * shape.outputs} outputs, got {n}")
     signature = Signature(node, context, x)
-    signature.taken |= {"pick", "picks", "expert", "known"}
-    weights = tuple(_weight(signature, m, projections[0]) for m in projections)
-    picked = signature.read(index, "index")
+    kernel, work = _kernel(signature, projections)
+    sizes = (experts, n, k, made.shape[1], shape.row_tiles, shape.warps)
+    return Launch(
+        kernel,
+        (*map(str, sizes), *(STRUCTS[m.operands[1].type.dtype] for m in projections)),
+        tuple(signature.args),
+        Grid(grid_count(made.shape), str(blocks)),
+        str(32 * shape.warps),
+        shape.shared("1", len(projections), len(signature.factors)),
+        tuple(signature.actual(v) for v in work.first if v != x),
+    )
+
+
+def _kernel(signature: Signature, projections: list[Node]) -> tuple[Kernel, OutputLines]:
+    first = projections[0]
+    made = first.types[0]
+    signature.taken |= {"pick", "expert", "known"}
+    weights = tuple(_weight(signature, m, first) for m in projections)
+    index = signature.read(first.operands[2], "index")
     dots = {
         m: f"known ? folded_dot(s.partials[{i}], r, output) : not_a_number()"
         for i, m in enumerate(projections)
     }
-    work = OutputLines(signature, Place("pick", n, dots, _factor(signature, made)))
+    outputs = fixed(made.shape[-1], "expert-glu")
+    work = OutputLines(signature, Place("pick", outputs, dots, _factor(signature, made)))
     lines = work.text()
     kernel = Kernel(
         "expert_glu.cu.j2",
@@ -50,24 +65,15 @@ def plan(node: Node, context: Context) -> Launch:
         tuple(signature.params),
         (
             ("picks", row_count(made.shape)),
-            ("row_of_pick", x.type.rank == 2),
+            ("row_of_pick", signature.x.type.rank == 2),
             ("weights", weights),
-            ("index", picked),
+            ("index", index),
             ("early", tuple(signature.early)),
             ("folds", tuple(signature.folds)),
             ("lines", lines),
         ),
     )
-    sizes = (experts, n, k, made.shape[1], shape.row_tiles, shape.warps)
-    return Launch(
-        kernel,
-        (*map(str, sizes), *(STRUCTS[m.operands[1].type.dtype] for m in projections)),
-        tuple(signature.args),
-        Grid(grid_count(made.shape), str(blocks)),
-        str(32 * shape.warps),
-        shape.shared("1", len(weights), len(signature.factors)),
-        tuple(signature.actual(v) for v in work.first if v != x),
-    )
+    return kernel, work
 
 
 def _weight(signature: Signature, m: Node, first: Node) -> str:
