@@ -187,7 +187,8 @@ def profile(case: Case, gpu: Path, weights: Path) -> None:
             entry[2] += value * scale
     for name, (count, us, mb) in sorted(table.items(), key=lambda kv: -kv[1][1]):
         print(
-            f"profile {case.name} {name}: {count:.0f} x {us / max(count, 1):.2f} us, {mb / max(count, 1):.2f} MB"
+            f"profile {case.name} {name}: {count:.0f} x {us / max(count, 1):.2f} us, "
+            f"{mb / max(count, 1):.2f} MB"
         )
     if not rows:
         print("profile: nothing", done.stderr[-300:], done.stdout[-300:])

@@ -131,7 +131,7 @@ def _launches(graph: Graph, context: Context) -> Launches:
 
 
 def _repacks(launch: Launch, tiled: dict[Value, Launch]) -> Launches:
-    """What is read as a weight and is none gets its tiles by a launch of its own before the first reader."""
+    """What is read as a weight and is none gets tiles by a launch of its own, before it is read."""
     out: Launches = []
     for arg in launch.args:
         if arg.kind == "weight" and arg.value.node.op != "weight" and arg.value not in tiled:

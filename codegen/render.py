@@ -15,6 +15,7 @@ from codegen.driver import driver_text
 from codegen.expr import STRUCTS, literal
 from codegen.kernel import Arg, Kernel, Launch
 from codegen.plan import Plan, Planned, root
+from codegen.source_lines import program_lines
 from compiler.formats import FORMATS
 from compiler.text import ir_lines
 
@@ -109,7 +110,7 @@ def _kernel(plan: Plan, name: str, kernel: Kernel) -> KernelText:
     )
     nodes = [p.node for p in plan.launches if p.kernel == name and p.node is not None]
     ir = tuple(ir_lines(nodes[0], dict(plan.names))) if nodes else ()
-    return KernelText(name, tables.program_lines(plan, nodes), ir, text.strip("\n"))
+    return KernelText(name, program_lines(plan, nodes), ir, text.strip("\n"))
 
 
 def _runs(plan: Plan) -> tuple[Run, ...]:

@@ -71,7 +71,9 @@ def test_all_rows_have_the_bits_of_one_row(built: Path, seed: str) -> None:
 FAULTS = {
     "a copy not waited for": {"wait_copies<DEPTH - 2>": "wait_copies<DEPTH - 1>"},
     "no barrier": {"__syncthreads();  // this segment has landed": "// this segment has landed"},
-    "another segment's scales": {"s.wide[segment % 2], at_lane": "s.wide[(segment + 1) % 2], at_lane"},
+    "another segment's scales": {
+        "s.wide[segment % 2], at_lane": "s.wide[(segment + 1) % 2], at_lane"
+    },
     "a swizzle of one side": {"(piece ^ row % 8) * 16": "piece * 16"},
 }
 
