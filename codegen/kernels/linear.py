@@ -8,6 +8,7 @@ from codegen.expr import STRUCTS
 from codegen.kernel import Context, Grid, Kernel, Launch, Refusal
 from codegen.kernels.projection import LinearShape, Signature, check_weight, group_of, in_tiles
 from compiler.graph import Node, Value
+from compiler.types import size
 
 __all__ = ["in_tiles", "plan"]
 
@@ -89,7 +90,8 @@ def plan(node: Node, context: Context) -> Launch:
         for p in projections
     ]
     assert isinstance(k, int)
-    shape = LinearShape.of(k)
+    weights = [m.weight.type for m in members]
+    shape = LinearShape.of(k, made=sum(size(t.shape[:1]) for t in weights))
     kernel = Kernel(
         "linear.cu.j2",
         "linear_" + "_".join(p.weight for p in projections),
@@ -105,7 +107,6 @@ def plan(node: Node, context: Context) -> Launch:
             ("folds", tuple(signature.folds)),
         ),
     )
-    weights = [m.weight.type for m in members]
     blocks = " + ".join(f"ceil_div({t.shape[0]}, {shape.outputs})" for t in weights)
     count = signature.rows.replace("step->", "")
     return Launch(

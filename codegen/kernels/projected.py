@@ -33,7 +33,7 @@ def plan(node: Node, context: Context) -> Launch:
     dots = {m: f"folded_dot(s.partials[{i}], r, output)" for i, m in enumerate(linears)}
     work = OutputLines(signature, Place("first + r", n, dots, signature.factor, dict(AHEAD)))
     lines = work.text()
-    shape, group = LinearShape.of(k, 32 if grouped else 8), group_of(x.type.shape)
+    shape, group = LinearShape.of(k, 32 if grouped else 8, n), group_of(x.type.shape)
     kernel = Kernel(
         "projected.cu.j2",
         f"{node.function.kind.replace('-', '_')}_{'_'.join(weights)}",

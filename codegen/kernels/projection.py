@@ -11,6 +11,7 @@ from compiler.graph import Node, Value
 from compiler.types import Dim, size
 
 LONGEST = 65536  # inputs of a projection
+NARROW = 512  # outputs of a launch: at 16 a block they would keep less than a quarter of an H200
 # What the templates of projections call their own; no parameter may be called so.
 LOCAL = frozenset(
     (
@@ -33,13 +34,15 @@ class LinearShape:
     partial_bytes: int
 
     @staticmethod
-    def of(k: int, outputs: int = 8) -> LinearShape:
+    def of(k: int, outputs: int = 8, made: int | None = None) -> LinearShape:
         """Enough row tiles for eight warps or more, each with one tile in flight; long rows loop.
 
         outputs: a block makes a multiple of so many (32 where groups of 32 are quantized).
+        made: by the whole launch; few, as of a router, are spread over as many blocks as can be.
         """
         groups = -(-k // 512)
-        row_tiles = max(outputs // 8, 8 // groups)
+        is_narrow = made is not None and made <= NARROW
+        row_tiles = outputs // 8 if is_narrow else max(outputs // 8, 8 // groups)
         tiles = row_tiles * groups
         warps = tiles if tiles <= 24 else min(range(8, 17), key=lambda w: (-tiles % w, -w))
         return LinearShape(row_tiles, warps, 8 * row_tiles * (-(-k // 128) + 1) * 4)
