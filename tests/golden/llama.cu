@@ -1,0 +1,787 @@
+// llama.model, compiled by monocu for a model's checkpoint
+// SPDX-License-Identifier: Apache-2.0 (this file is generated: it is yours)
+//
+// numerics int8, cache f16, at most 64 rows a step
+//   nvcc -std=c++17 -O3 -fmad=false -lineinfo -gencode=arch=compute_90a,code=sm_90a llama.cu
+//   ncu --set full --import-source yes ./a.out ...
+//
+// kernel                                       launches
+// embed                                        1
+// norm_quant                                   1
+// linear_attn_q_attn_k_attn_v                  4
+// heads                                        4
+// attention                                    4
+// quantize                                     4
+// linear_residual_attn_output                  4
+// glu_ffn_gate_ffn_up                          4
+// linear_residual_ffn_down                     3
+// linear_residual_ffn_down_2                   1
+// wanted_rows                                  1
+// norm_quant_2                                 1
+// linear_token_embd                            1
+// choose                                       1
+//
+// weights 1064192 bytes, buffers 77056 bytes, caches 512 bytes a position of a sequence
+#include <cstdint>
+
+// What one step works on, on the device; kernels read the true counts here.
+constexpr int MAX_ROWS = 64;    // rows of a step, at most
+constexpr int MAX_WANTED = 8;  // of them with results
+constexpr int MAX_SEQS = 8;    // sequences at once
+struct Step {
+  int rows, wanted;         // T, R; they stay while a step runs, so that kernels may read them at once
+  int token[MAX_ROWS];      // of each row: its token,
+  int seq[MAX_ROWS];        // its sequence,
+  int pos[MAX_ROWS];        // its position there
+  int want[MAX_WANTED];     // the row of each wanted result
+  int pages_per_seq;
+  int* pages;               // [MAX_SEQS][pages_per_seq]: which page of a cache holds 64 positions of a sequence
+};
+
+// f32: plain elements; byte offsets of its parts, -1: none.
+struct F32 {
+  static constexpr int GGML = 0, BLOCK = 1, SIZE = 4, BITS = 32;
+  static constexpr int SCALE = -1, OFFSET = -1, LEVELS = 0, ZERO = 0;
+};
+// q8_0: 32 weights a block of 34 bytes; byte offsets of its parts, -1: none.
+struct Q8_0 {
+  static constexpr int GGML = 8, BLOCK = 32, SIZE = 34, BITS = 8;
+  static constexpr int SCALE = 0, OFFSET = -1, LEVELS = 2, ZERO = 0;
+};
+
+// (helpers)
+
+// ---- kernels, in the order of their launches
+
+// llama.model:39  x = embed(token, token_embd)
+//   x: f32[T, 64] = embed(token, token_embd)
+template <class W, int V, int D>
+__global__ void __launch_bounds__(256) embed(const Step* step, const int* token, const uint8_t* table, float* y) {
+  grid_dependency_wait();
+  const int at = int(blockIdx.x * 256 + threadIdx.x);
+  if (at >= step->rows * 64) return;
+  const int id = token[at / D];
+  y[at] = id >= 0 && id < V ? tile_value<W, D>(table, id, at % D) : not_a_number();
+}
+
+// llama.model:27  n = rmsnorm(x, w.attn_norm, eps)
+//   kernel norm_quant(x: f32[T, 64], attn_norm: f32[64]) {
+//     mul: f32[T, 64] = x * attn_norm
+//     q: q8[T, 64] = quantize(mul)
+//     s: f32[T, 2] = square_sums(x)
+//     return q, s
+//   }
+template <int D, int THREADS>
+__global__ void __launch_bounds__(THREADS) norm_quant(const Step* step, const float* x, const float* attn_norm, Q8 q_out, float* s_out) {
+  grid_dependency_wait();
+  const int row = blockIdx.x;
+  if (row >= step->rows) return;
+  const size_t at = size_t(row) * D;
+  float x_d[4];
+  float mul[4];
+  each_value_of_chunk<D, THREADS>([&](int i, int d) {
+    x_d[i] = x[at + d];
+    const float attn_norm_d = attn_norm[d];
+    mul[i] = x_d[i] * attn_norm_d;
+  });
+  quantize_chunk<D, THREADS>(mul, row, q_out);
+  square_sums_chunk<D, THREADS>(x_d, row, s_out);
+}
+
+// llama.model:27  n = rmsnorm(x, w.attn_norm, eps)
+// llama.model:28  q = turned(heads(linear(n, w.attn_q), H))
+// llama.model:29  k = turned(heads(linear(n, w.attn_k), KV))
+// llama.model:31  c.v = append(c.v, heads(linear(n, w.attn_v), KV))
+//   kernel sibling_linear(q: q8[T, 64], attn_q: q8_0[64, 64], s: f32[T, 2], attn_k: q8_0[32, 64], attn_v: q8_0[32, 64]) {
+//     linear: f32[T, 64] = linear(q, attn_q)
+//     root_factor: f32[T, 1] = root_factor(s, n=64, eps=9.999999747378752e-06)
+//     attn_q_out: f32[T, 64] = linear * root_factor
+//     linear_2: f32[T, 32] = linear(q, attn_k)
+//     attn_k_out: f32[T, 32] = linear_2 * root_factor
+//     linear_3: f32[T, 32] = linear(q, attn_v)
+//     attn_v_out: f32[T, 32] = linear_3 * root_factor
+//     return attn_q_out, attn_k_out, attn_v_out
+//   }
+template <int K, int ROW_TILES, int WARPS, int ROWS, class W0, int N0, class W1, int N1, class W2, int N2>
+__global__ void __launch_bounds__(32 * WARPS) linear_attn_q_attn_k_attn_v(const Step* step, Q8 x, const uint8_t* attn_q, const float* square_sums, const uint8_t* attn_k, const uint8_t* attn_v, float* attn_q_out, float* attn_k_out, float* attn_v_out) {
+  using L = LinearShape<K, ROW_TILES, WARPS>;
+  grid_dependency_trigger();
+  const int rows = step->rows, first = int(blockIdx.y) * ROWS;
+  if (first >= rows) return grid_dependency_wait();
+  auto& s = shared<LinearShared<L, ROWS, 1, 1>>();
+  int block = blockIdx.x;  // of this projection: each takes its blocks, then the next
+  if (block < L::blocks(N0)) {
+    const auto w = first_segment<W0, N0, K, L>(block, attn_q);
+    grid_dependency_wait();
+    const auto sums_0 = load_root_sums<2, ROWS, L>(square_sums, first, rows);
+    partial_dots<W0, N0, K, L, ROWS>(s.partials[0], block, attn_q, w, x, first, rows);
+    fold_root_sums(s.factor[0], sums_0, 64.0f, 1.0e-5f);
+    __syncthreads();
+    each_output<N0, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
+      const float dot = folded_dot(s.partials[0], r, output);
+      attn_q_out[size_t(first + r) * N0 + n] = dot * s.factor[0][r];
+    });
+    return;
+  }
+  block -= L::blocks(N0);
+  if (block < L::blocks(N1)) {
+    const auto w = first_segment<W1, N1, K, L>(block, attn_k);
+    grid_dependency_wait();
+    const auto sums_0 = load_root_sums<2, ROWS, L>(square_sums, first, rows);
+    partial_dots<W1, N1, K, L, ROWS>(s.partials[0], block, attn_k, w, x, first, rows);
+    fold_root_sums(s.factor[0], sums_0, 64.0f, 1.0e-5f);
+    __syncthreads();
+    each_output<N1, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
+      const float dot = folded_dot(s.partials[0], r, output);
+      attn_k_out[size_t(first + r) * N1 + n] = dot * s.factor[0][r];
+    });
+    return;
+  }
+  block -= L::blocks(N1);
+  const auto w = first_segment<W2, N2, K, L>(block, attn_v);
+  grid_dependency_wait();
+  const auto sums_0 = load_root_sums<2, ROWS, L>(square_sums, first, rows);
+  partial_dots<W2, N2, K, L, ROWS>(s.partials[0], block, attn_v, w, x, first, rows);
+  fold_root_sums(s.factor[0], sums_0, 64.0f, 1.0e-5f);
+  __syncthreads();
+  each_output<N2, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
+    const float dot = folded_dot(s.partials[0], r, output);
+    attn_v_out[size_t(first + r) * N2 + n] = dot * s.factor[0][r];
+  });
+}
+
+// llama.model:24  return rope(x, theta, interleaved=1, dims=turn, freqs=rope_freqs)
+// llama.model:30  c.k = append(c.k, k)
+// llama.model:31  c.v = append(c.v, heads(linear(n, w.attn_v), KV))
+//   kernel head_epilogue(heads: f32[T, 4, 16], rows: rows[T], heads_2: f32[T, 2, 16], k: cache_f16[2, 16], heads_3: f32[T, 2, 16], v: cache_f16[2, 16]) {
+//     q: f32[T, 4, 16] = rope(heads, rows, theta=10000.0, interleaved=1, dims=16)
+//     rope: f32[T, 2, 16] = rope(heads_2, rows, theta=10000.0, interleaved=1, dims=16)
+//     cast: f16[T, 2, 16] = cast(rope, dtype=f16)
+//     k_2: cache_f16[2, 16] = append(k, cast, rows)
+//     cast_2: f16[T, 2, 16] = cast(heads_3, dtype=f16)
+//     v_2: cache_f16[2, 16] = append(v, cast_2, rows)
+//     return q, k_2, v_2
+//   }
+template <int HD, int WARPS, int H0, int H1, int H2>
+__global__ void __launch_bounds__(32 * WARPS) heads(const Step* step, const float* attn_q_out, float* q_out, const float* attn_k_out, uint16_t* k_out, const float* attn_v_out, uint16_t* v_out) {
+  constexpr int PAIRS = 8;
+  static constexpr double RADIANS[] = {  // a position: theta^(-2i / dims) / factor
+      0x1.0000000000000p+0, 0x1.43d136248490fp-2, 0x1.999999999999ap-4, 0x1.030dc4ea03a72p-5,
+      0x1.47ae147ae147bp-7, 0x1.9e7c6e43390b7p-9, 0x1.0624dd2f1a9fcp-10, 0x1.4b96be9c2da2cp-12,
+  };
+  grid_dependency_wait();
+  const int row = blockIdx.x, warp = threadIdx.x / 32, pos = step->pos[row];
+  if (row >= step->rows) return;
+  auto& s = shared<HeadsShared<HD, PAIRS, WARPS>>();
+  fill_turns(s.turns, RADIANS, nullptr, pos);
+  __syncthreads();
+  const int page = step->pages[size_t(step->seq[row]) * step->pages_per_seq + pos / PAGE];
+  int head = blockIdx.y * WARPS + warp;  // of q, then of k, then of v
+  if (head < H0) {
+    const size_t at = (size_t(row) * H0 + head) * HD;
+    float q[ROW_VALUES<HD, 32>];
+    each_value<HD, 32>([&](int i, int d) { q[i] = attn_q_out[at + d]; });
+    turn_head<HD, PAIRS, true>(q, s.exchange[warp], s.turns);
+    each_value<HD, 32>([&](int i, int d) { q_out[at + d] = q[i]; });
+    return;
+  }
+  head -= H0;
+  if (head < H1) {
+    const size_t at = (size_t(row) * H1 + head) * HD;
+    float k[ROW_VALUES<HD, 32>];
+    each_value<HD, 32>([&](int i, int d) { k[i] = attn_k_out[at + d]; });
+    turn_head<HD, PAIRS, true>(k, s.exchange[warp], s.turns);
+    uint16_t* entry = cache_page<H1, HD>(k_out, page, head) + pos % PAGE * HD;
+    each_value<HD, 32>([&](int i, int d) { entry[d] = float_to_half(k[i]); });
+    return;
+  }
+  head -= H1;
+  if (head < H2) {
+    const size_t at = (size_t(row) * H2 + head) * HD;
+    float v[ROW_VALUES<HD, 32>];
+    each_value<HD, 32>([&](int i, int d) { v[i] = attn_v_out[at + d]; });
+    uint16_t* entry = cache_page<H2, HD>(v_out, page, head) + pos % PAGE * HD;
+    each_value<HD, 32>([&](int i, int d) { entry[d] = float_to_half(v[i]); });
+  }
+}
+
+// llama.model:32  return linear(attention(q, c.k, c.v), w.attn_output)
+//   l0.attention: f32[T, 64] = attention(l0.attend.q, l0.kv.k_2, l0.kv.v_2, rows)
+template <int H, int KV, int HD, int WINDOW, int WARPS, int SPLITS>
+__global__ void __launch_bounds__(32 * WARPS) attention(const Step* step, const float* q, const uint16_t* k, const uint16_t* v, float* y_out_out) {
+  grid_dependency_wait();
+  const int row = blockIdx.x, head = blockIdx.y, kv = head / (H / KV), warp = threadIdx.x / 32;
+  if (row >= step->rows) return;
+  const int* stored = step->pages + size_t(step->seq[row]) * step->pages_per_seq;
+  const int end = step->pos[row] + 1, first = WINDOW > 0 ? max(0, end - WINDOW) : 0;
+  const int pages = (end + PAGE - 1) / PAGE;
+  int page = first / PAGE;
+  const bool alone = SPLITS == 1 || step->rows > 1 || pages - page <= WARPS;  // else SPLITS blocks share the pages
+  if (alone && blockIdx.z > 0) return;
+  auto& s = shared<AttentionShared<uint16_t, HD, WARPS>>();
+  const size_t at = (size_t(row) * H + head) * HD;
+  for (int d = threadIdx.x; d < HD; d += 32 * WARPS) s.q[d] = q[at + d];
+  __syncthreads();
+  auto score = [](float dot) { return dot * 0.25f; };
+  auto attend = [&](int mine, PagePart part) {
+    const uint16_t* key = cache_page<KV, HD>(k, stored[mine], kv);
+    const uint16_t* value = cache_page<KV, HD>(v, stored[mine], kv);
+    attend_page(s.q, s.page[warp], key, value, max(0, first - mine * PAGE), min(PAGE, end - mine * PAGE), score, part);
+  };
+  Attended result;
+  if constexpr (SPLITS > 1) {
+    if (!alone) {
+      auto& all = shared_heads<H, HD>.head[head];
+      const int count = min(SHARED_PAGES, pages - page);
+      for (int p = warp * SPLITS + int(blockIdx.z); p < count; p += SPLITS * WARPS) attend(page + p, all.parts.part(p));
+      if (!arrives_last(&all.arrived, SPLITS, &s.last)) return;
+      for (int p = 0; p < count; p += 32) fold_pages(s, all.parts, p, min(32, count - p), result);
+      page += count;
+    }
+  }
+  for (int round = 0; page < pages; page += WARPS, round++) {
+    const int mine = page + warp, count = min(WARPS, pages - page);
+    auto& parts = s.round[round % 2];
+    if (mine < pages) attend(mine, parts.part(warp));
+    __syncthreads();
+    fold_pages(s, parts, 0, count, result);
+  }
+  if (const int d = threadIdx.x; d < HD) {
+    const float y = end > first ? result.sum / result.total : 0.0f;
+    y_out_out[at + d] = y;
+  }
+}
+
+// llama.model:32  return linear(attention(q, c.k, c.v), w.attn_output)
+//   l0.quantize: q8[T, 64] = quantize(l0.attention)
+template <int D, int THREADS>
+__global__ void __launch_bounds__(THREADS) quantize(const Step* step, const float* x, Q8 y_out) {
+  grid_dependency_wait();
+  const int row = blockIdx.x;
+  if (row >= step->rows) return;
+  const size_t at = size_t(row) * D;
+  float x_d[4];
+  each_value_of_chunk<D, THREADS>([&](int i, int d) {
+    x_d[i] = x[at + d];
+  });
+  quantize_chunk<D, THREADS>(x_d, row, y_out);
+}
+
+// llama.model:32  return linear(attention(q, c.k, c.v), w.attn_output)
+// llama.model:35  n = rmsnorm(x, w.ffn_norm, eps)
+// llama.model:41  x = x + attend(x, blk[l], kv[l])
+//   kernel linear_residual(quantize: q8[T, 64], attn_output: q8_0[64, 64], x: f32[T, 64], ffn_norm: f32[64]) {
+//     linear: f32[T, 64] = linear(quantize, attn_output)
+//     x_2: f32[T, 64] = x + linear
+//     mul: f32[T, 64] = x_2 * ffn_norm
+//     q: q8[T, 64] = quantize(mul)
+//     s: f32[T, 2] = square_sums(x_2)
+//     return x_2, q, s
+//   }
+template <int N, int K, int ROW_TILES, int WARPS, int ROWS, class W0>
+__global__ void __launch_bounds__(32 * WARPS) linear_residual_attn_output(const Step* step, Q8 x, const uint8_t* attn_output, const float* x_2, float* x_3_out, const float* ffn_norm, Q8 q_out, float* s_2_out) {
+  using L = LinearShape<K, ROW_TILES, WARPS>;
+  grid_dependency_trigger();
+  const int rows = step->rows, first = int(blockIdx.y) * ROWS, block = blockIdx.x;
+  if (first >= rows) return grid_dependency_wait();
+  const auto w0 = first_segment<W0, N, K, L>(block, attn_output);
+  grid_dependency_wait();
+  auto& s = shared<LinearShared<L, ROWS, 1, 1>>();
+  const auto x_2_ahead = read_ahead<N, L, ROWS>(x_2, block, first, rows);
+  const auto ffn_norm_ahead = read_ahead<N, L, ROWS>(ffn_norm, block);
+  partial_dots<W0, N, K, L, ROWS>(s.partials[0], block, attn_output, w0, x, first, rows);
+  __syncthreads();
+  each_output<N, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
+    const size_t at = size_t(first + r) * N + n;
+    const float linear = folded_dot(s.partials[0], r, output);
+    const float x_2_n = x_2_ahead.there ? x_2_ahead.value : x_2[at];
+    const float x_3 = x_2_n + linear;
+    x_3_out[at] = x_3;
+    const float ffn_norm_n = ffn_norm_ahead.there ? ffn_norm_ahead.value : ffn_norm[n];
+    const float mul = x_3 * ffn_norm_n;
+    quantize_warp<N>(mul, first + r, n, q_out);
+    square_sum_warp<N>(x_3, first + r, n, s_2_out);
+  });
+}
+
+// llama.model:35  n = rmsnorm(x, w.ffn_norm, eps)
+// llama.model:36  return linear(silu(linear(n, w.ffn_gate)) * linear(n, w.ffn_up), w.ffn_down)
+//   kernel glu(q: q8[T, 64], ffn_gate: q8_0[96, 64], s: f32[T, 2], ffn_up: q8_0[96, 64]) {
+//     linear: f32[T, 96] = linear(q, ffn_gate)
+//     root_factor: f32[T, 1] = root_factor(s, n=64, eps=9.999999747378752e-06)
+//     mul: f32[T, 96] = linear * root_factor
+//     silu: f32[T, 96] = silu(mul)
+//     linear_2: f32[T, 96] = linear(q, ffn_up)
+//     mul_2: f32[T, 96] = linear_2 * root_factor
+//     mul_3: f32[T, 96] = silu * mul_2
+//     glu: q8[T, 96] = quantize(mul_3)
+//     return glu
+//   }
+template <int N, int K, int ROW_TILES, int WARPS, int ROWS, class W0, class W1>
+__global__ void __launch_bounds__(32 * WARPS) glu_ffn_gate_ffn_up(const Step* step, Q8 x, const uint8_t* ffn_gate, const uint8_t* ffn_up, const float* square_sums, Q8 glu_out) {
+  using L = LinearShape<K, ROW_TILES, WARPS>;
+  grid_dependency_trigger();
+  const int rows = step->rows, first = int(blockIdx.y) * ROWS, block = blockIdx.x;
+  if (first >= rows) return grid_dependency_wait();
+  const auto w0 = first_segment<W0, N, K, L>(block, ffn_gate);
+  const auto w1 = first_segment<W1, N, K, L>(block, ffn_up);
+  grid_dependency_wait();
+  auto& s = shared<LinearShared<L, ROWS, 2, 1>>();
+  const auto sums_0 = load_root_sums<2, ROWS, L>(square_sums, first, rows);
+  partial_dots<W0, N, K, L, ROWS>(s.partials[0], block, ffn_gate, w0, x, first, rows);
+  partial_dots<W1, N, K, L, ROWS>(s.partials[1], block, ffn_up, w1, x, first, rows);
+  fold_root_sums(s.factor[0], sums_0, 64.0f, 1.0e-5f);
+  __syncthreads();
+  each_output<N, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
+    const float linear = folded_dot(s.partials[0], r, output);
+    const float mul = linear * s.factor[0][r];
+    const float silu = mul / (1.0f + exp32(-mul));
+    const float linear_2 = folded_dot(s.partials[1], r, output);
+    const float mul_2 = linear_2 * s.factor[0][r];
+    const float mul_3 = silu * mul_2;
+    quantize_warp<N>(mul_3, first + r, n, glu_out);
+  });
+}
+
+// llama.model:27  n = rmsnorm(x, w.attn_norm, eps)
+// llama.model:36  return linear(silu(linear(n, w.ffn_gate)) * linear(n, w.ffn_up), w.ffn_down)
+// llama.model:42  x = x + mlp(x, blk[l])
+//   kernel linear_residual(glu: q8[T, 96], ffn_down: q8_0[64, 96], x: f32[T, 64], attn_norm: f32[64]) {
+//     linear: f32[T, 64] = linear(glu, ffn_down)
+//     x_2: f32[T, 64] = x + linear
+//     mul: f32[T, 64] = x_2 * attn_norm
+//     q: q8[T, 64] = quantize(mul)
+//     s: f32[T, 2] = square_sums(x_2)
+//     return x_2, q, s
+//   }
+template <int N, int K, int ROW_TILES, int WARPS, int ROWS, class W0>
+__global__ void __launch_bounds__(32 * WARPS) linear_residual_ffn_down(const Step* step, Q8 x, const uint8_t* ffn_down, const float* x_2, float* x_2_2_out, const float* attn_norm, Q8 q_out, float* s_2_out) {
+  using L = LinearShape<K, ROW_TILES, WARPS>;
+  grid_dependency_trigger();
+  const int rows = step->rows, first = int(blockIdx.y) * ROWS, block = blockIdx.x;
+  if (first >= rows) return grid_dependency_wait();
+  const auto w0 = first_segment<W0, N, K, L>(block, ffn_down);
+  grid_dependency_wait();
+  auto& s = shared<LinearShared<L, ROWS, 1, 1>>();
+  const auto x_2_ahead = read_ahead<N, L, ROWS>(x_2, block, first, rows);
+  const auto attn_norm_ahead = read_ahead<N, L, ROWS>(attn_norm, block);
+  partial_dots<W0, N, K, L, ROWS>(s.partials[0], block, ffn_down, w0, x, first, rows);
+  __syncthreads();
+  each_output<N, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
+    const size_t at = size_t(first + r) * N + n;
+    const float linear = folded_dot(s.partials[0], r, output);
+    const float x_2_n = x_2_ahead.there ? x_2_ahead.value : x_2[at];
+    const float x_2_2 = x_2_n + linear;
+    x_2_2_out[at] = x_2_2;
+    const float attn_norm_n = attn_norm_ahead.there ? attn_norm_ahead.value : attn_norm[n];
+    const float mul = x_2_2 * attn_norm_n;
+    quantize_warp<N>(mul, first + r, n, q_out);
+    square_sum_warp<N>(x_2_2, first + r, n, s_2_out);
+  });
+}
+
+// llama.model:36  return linear(silu(linear(n, w.ffn_gate)) * linear(n, w.ffn_up), w.ffn_down)
+// llama.model:42  x = x + mlp(x, blk[l])
+//   kernel linear_residual(glu: q8[T, 96], ffn_down: q8_0[64, 96], x: f32[T, 64]) {
+//     linear: f32[T, 64] = linear(glu, ffn_down)
+//     x_2: f32[T, 64] = x + linear
+//     return x_2
+//   }
+template <int N, int K, int ROW_TILES, int WARPS, int ROWS, class W0>
+__global__ void __launch_bounds__(32 * WARPS) linear_residual_ffn_down_2(const Step* step, Q8 x, const uint8_t* ffn_down, const float* x_2, float* x_2_2_out) {
+  using L = LinearShape<K, ROW_TILES, WARPS>;
+  grid_dependency_trigger();
+  const int rows = step->rows, first = int(blockIdx.y) * ROWS, block = blockIdx.x;
+  if (first >= rows) return grid_dependency_wait();
+  const auto w0 = first_segment<W0, N, K, L>(block, ffn_down);
+  grid_dependency_wait();
+  auto& s = shared<LinearShared<L, ROWS, 1, 1>>();
+  const auto x_2_ahead = read_ahead<N, L, ROWS>(x_2, block, first, rows);
+  partial_dots<W0, N, K, L, ROWS>(s.partials[0], block, ffn_down, w0, x, first, rows);
+  __syncthreads();
+  each_output<N, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
+    const size_t at = size_t(first + r) * N + n;
+    const float linear = folded_dot(s.partials[0], r, output);
+    const float x_2_n = x_2_ahead.there ? x_2_ahead.value : x_2[at];
+    const float x_2_2 = x_2_n + linear;
+    x_2_2_out[at] = x_2_2;
+  });
+}
+
+// llama.model:44  return linear(rmsnorm(wanted(x), output_norm, eps), output)
+//   wanted: f32[R, 64] = wanted(l3.x_2, rows)
+template <int N>
+__global__ void __launch_bounds__(256) wanted_rows(const Step* step, const float* x, float* y) {
+  grid_dependency_wait();
+  const int at = int(blockIdx.x * 256 + threadIdx.x);
+  if (at >= step->wanted * 64) return;
+  y[at] = x[step->want[at / N] * N + at % N];
+}
+
+// llama.model:44  return linear(rmsnorm(wanted(x), output_norm, eps), output)
+//   kernel norm_quant(wanted: f32[R, 64], output_norm: f32[64]) {
+//     mul: f32[R, 64] = wanted * output_norm
+//     norm_quant: q8[R, 64] = quantize(mul)
+//     norm_quant_2: f32[R, 2] = square_sums(wanted)
+//     return norm_quant, norm_quant_2
+//   }
+template <int D, int THREADS>
+__global__ void __launch_bounds__(THREADS) norm_quant_2(const Step* step, const float* wanted_, const float* output_norm, Q8 norm_quant_out, float* norm_quant_2_out) {
+  grid_dependency_wait();
+  const int row = blockIdx.x;
+  if (row >= step->wanted) return;
+  const size_t at = size_t(row) * D;
+  float wanted__d[4];
+  float mul[4];
+  each_value_of_chunk<D, THREADS>([&](int i, int d) {
+    wanted__d[i] = wanted_[at + d];
+    const float output_norm_d = output_norm[d];
+    mul[i] = wanted__d[i] * output_norm_d;
+  });
+  quantize_chunk<D, THREADS>(mul, row, norm_quant_out);
+  square_sums_chunk<D, THREADS>(wanted__d, row, norm_quant_2_out);
+}
+
+// llama.model:44  return linear(rmsnorm(wanted(x), output_norm, eps), output)
+//   kernel sibling_linear(norm_quant: q8[R, 64], token_embd: q8_0[160, 64], norm_quant_2: f32[R, 2]) {
+//     linear: f32[R, 160] = linear(norm_quant, token_embd)
+//     root_factor: f32[R, 1] = root_factor(norm_quant_2, n=64, eps=9.999999747378752e-06)
+//     logits: f32[R, 160] = linear * root_factor
+//     return logits
+//   }
+template <int K, int ROW_TILES, int WARPS, int ROWS, class W0, int N0>
+__global__ void __launch_bounds__(32 * WARPS) linear_token_embd(const Step* step, Q8 x, const uint8_t* token_embd, const float* square_sums, float* token_embd_out) {
+  using L = LinearShape<K, ROW_TILES, WARPS>;
+  grid_dependency_trigger();
+  const int rows = step->wanted, first = int(blockIdx.y) * ROWS;
+  if (first >= rows) return grid_dependency_wait();
+  auto& s = shared<LinearShared<L, ROWS, 1, 1>>();
+  const int block = blockIdx.x;
+  const auto w = first_segment<W0, N0, K, L>(block, token_embd);
+  grid_dependency_wait();
+  const auto sums_0 = load_root_sums<2, ROWS, L>(square_sums, first, rows);
+  partial_dots<W0, N0, K, L, ROWS>(s.partials[0], block, token_embd, w, x, first, rows);
+  fold_root_sums(s.factor[0], sums_0, 64.0f, 1.0e-5f);
+  __syncthreads();
+  each_output<N0, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
+    const float dot = folded_dot(s.partials[0], r, output);
+    token_embd_out[size_t(first + r) * N0 + n] = dot * s.factor[0][r];
+  });
+}
+
+// llama.model:44  return linear(rmsnorm(wanted(x), output_norm, eps), output)
+//   next: i32[R] = choose(logits)
+template <int N, int THREADS>
+__global__ void __launch_bounds__(THREADS) choose(const Step* step, const float* x, int* y) {
+  grid_dependency_wait();
+  const int row = blockIdx.x;
+  if (row >= step->wanted) return;
+  const Best<float> best = best_of_block<THREADS>(best_of_stride<N, THREADS>(x + size_t(row) * N));
+  if (threadIdx.x == 0) y[row] = best.index;
+}
+
+// The next decode step's tokens and positions, from the tokens that this one chose.
+__global__ void advance(Step* step, const int* next) {
+  grid_dependency_wait();
+  for (int i = threadIdx.x; i < step->wanted; i += blockDim.x) {
+    step->token[i] = next[i];
+    step->pos[i] += 1;
+  }
+}
+
+#ifndef __CUDACC_RTC__
+// ---- tables
+
+inline constexpr const char* PROGRAM = "llama";
+inline constexpr const char* NUMERICS = "int8";
+inline constexpr const char* KV = "f16";
+inline constexpr int VOCAB = 160;
+inline constexpr int TRAINED_CONTEXT = 256;  // tokens; 0: not said
+inline constexpr size_t WEIGHT_BYTES = 1064192;
+inline constexpr size_t BUFFER_BYTES = 77056;
+inline constexpr size_t CACHE_BYTES_PER_POSITION = 512;
+inline constexpr size_t LOGITS = 71168;
+inline constexpr size_t NEXT = 76800;
+
+// A tensor of the checkpoint, or one of each layer: `%d` is first .. first + count - 1.
+struct Family {
+  const char* name;
+  int first, count;
+  uint32_t type;        // ggml's number
+  const char* format;
+  int dims;
+  uint64_t shape[3];    // outermost first
+  size_t offset, stride;  // bytes in the weights' allocation
+  int layout;           // 0: plain f32; 1: tiles
+};
+inline constexpr Family TOKEN_EMBD = {"token_embd.weight", 0, 1, 8, "q8_0", 2, {160, 64}, 0, 87040, 1};
+inline constexpr Family ATTN_NORM = {"blk.%d.attn_norm.weight", 0, 4, 0, "f32", 1, {64}, 87040, 256, 0};
+inline constexpr Family ATTN_Q = {"blk.%d.attn_q.weight", 0, 4, 8, "q8_0", 2, {64, 64}, 88064, 34816, 1};
+inline constexpr Family ATTN_K = {"blk.%d.attn_k.weight", 0, 4, 8, "q8_0", 2, {32, 64}, 227328, 17408, 1};
+inline constexpr Family ATTN_V = {"blk.%d.attn_v.weight", 0, 4, 8, "q8_0", 2, {32, 64}, 296960, 17408, 1};
+inline constexpr Family ATTN_OUTPUT = {"blk.%d.attn_output.weight", 0, 4, 8, "q8_0", 2, {64, 64}, 366592, 34816, 1};
+inline constexpr Family FFN_NORM = {"blk.%d.ffn_norm.weight", 0, 4, 0, "f32", 1, {64}, 505856, 256, 0};
+inline constexpr Family FFN_GATE = {"blk.%d.ffn_gate.weight", 0, 4, 8, "q8_0", 2, {96, 64}, 506880, 52224, 1};
+inline constexpr Family FFN_UP = {"blk.%d.ffn_up.weight", 0, 4, 8, "q8_0", 2, {96, 64}, 715776, 52224, 1};
+inline constexpr Family FFN_DOWN = {"blk.%d.ffn_down.weight", 0, 4, 8, "q8_0", 2, {64, 96}, 924672, 34816, 1};
+inline constexpr Family OUTPUT_NORM = {"output_norm.weight", 0, 1, 0, "f32", 1, {64}, 1063936, 256, 0};
+inline constexpr int WEIGHT_COUNT = 11;
+inline constexpr Family WEIGHTS[] = {TOKEN_EMBD, ATTN_NORM, ATTN_Q, ATTN_K, ATTN_V, ATTN_OUTPUT, FFN_NORM, FFN_GATE, FFN_UP, FFN_DOWN, OUTPUT_NORM};
+
+// A value that is stored: where, and by which launch (`launch + i * period` for layer first + i); -1 and -2 in a shape are T and R.
+struct Value {
+  const char* name;
+  int first, count;
+  const char* dtype;
+  int rank;
+  int64_t shape[4];
+  size_t offset;  // bytes in the buffers
+  int launch, period;
+};
+inline constexpr Value VALUES[] = {
+    {"x", 0, 1, "f32", 2, {-1, 64}, 0, 0, 0},
+    {"l%d.attend.n.q", 0, 4, "q8", 2, {-1, 64}, 65536, 1, 7},
+    {"x.s", 0, 1, "f32", 2, {-1, 2}, 76288, 1, 0},
+    {"l%d.attn_q_out", 0, 4, "f32", 2, {-1, 64}, 16384, 2, 7},
+    {"l%d.attn_k_out", 0, 4, "f32", 2, {-1, 32}, 49152, 2, 7},
+    {"l%d.attn_v_out", 0, 4, "f32", 2, {-1, 32}, 57344, 2, 7},
+    {"l%d.heads", 0, 4, "f32", 3, {-1, 4, 16}, 16384, 2, 7},
+    {"l%d.heads_2", 0, 4, "f32", 3, {-1, 2, 16}, 49152, 2, 7},
+    {"l%d.heads_3", 0, 4, "f32", 3, {-1, 2, 16}, 57344, 2, 7},
+    {"l%d.attend.q", 0, 4, "f32", 3, {-1, 4, 16}, 32768, 3, 7},
+    {"l%d.attention", 0, 4, "f32", 2, {-1, 64}, 16384, 4, 7},
+    {"l%d.quantize", 0, 4, "q8", 2, {-1, 64}, 32768, 5, 7},
+    {"l%d.x", 0, 4, "f32", 2, {-1, 64}, 16384, 6, 7},
+    {"l%d.mlp.n.q", 0, 4, "q8", 2, {-1, 64}, 40960, 6, 7},
+    {"l%d.x.s", 0, 4, "f32", 2, {-1, 2}, 46592, 6, 7},
+    {"l%d.glu", 0, 4, "q8", 2, {-1, 96}, 32768, 7, 7},
+    {"l%d.x_2", 0, 4, "f32", 2, {-1, 64}, 0, 8, 7},
+    {"l%d.x_2.s", 0, 3, "f32", 2, {-1, 2}, 76288, 8, 7},
+    {"wanted", 0, 1, "f32", 2, {-2, 64}, 16384, 30, 0},
+    {"norm_quant", 0, 1, "q8", 2, {-2, 64}, 0, 31, 0},
+    {"norm_quant_2", 0, 1, "f32", 2, {-2, 2}, 1280, 31, 0},
+    {"logits", 0, 1, "f32", 2, {-2, 160}, 71168, 32, 0},
+    {"next", 0, 1, "i32", 1, {-2}, 76800, 33, 0},
+};
+inline constexpr int VALUE_COUNT = 23;
+
+struct KernelInfo {
+  const char* name;
+  int launches;  // a step
+};
+inline constexpr KernelInfo KERNELS[] = {
+    {"embed", 1},
+    {"norm_quant", 1},
+    {"linear_attn_q_attn_k_attn_v", 4},
+    {"heads", 4},
+    {"attention", 4},
+    {"quantize", 4},
+    {"linear_residual_attn_output", 4},
+    {"glu_ffn_gate_ffn_up", 4},
+    {"linear_residual_ffn_down", 3},
+    {"linear_residual_ffn_down_2", 1},
+    {"wanted_rows", 1},
+    {"norm_quant_2", 1},
+    {"linear_token_embd", 1},
+    {"choose", 1},
+};
+inline constexpr int KERNEL_COUNT = 14;
+
+// ---- the step
+
+// Three allocations and a stream; `after` is told of each launch.
+struct Device {
+  cudaStream_t stream;
+  uint8_t* weights;
+  uint8_t* buffers;
+  uint8_t* cache;
+  size_t positions;  // of a cache, all sequences together
+  Step* step;
+  int launches;
+  void (*after)(Device&, int launch);
+};
+
+// The parts of a quantized value of `count` elements at `at`.
+inline size_t part_bytes(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+inline Q8 q8_at(uint8_t* at, size_t count) {
+  uint8_t* scales = at + part_bytes(count);
+  return {(int8_t*)at, (float*)scales, (float*)(scales + part_bytes(count / 8))};
+}
+
+// Activations: what each buffer holds, at its largest.
+struct Buffers {
+  float* attn_q_out;  // attn_q_out: f32[T, 64]
+  float* attn_k_out;  // attn_k_out: f32[T, 32]
+  float* attn_v_out;  // attn_v_out: f32[T, 32]
+  float* attend_q;  // attend_q: f32[T, 4, 16]
+  float* attention;  // attention: f32[T, 64]
+  Q8 quantize;  // quantize: q8[T, 64]
+  float* x;  // x: f32[T, 64]
+  Q8 mlp_n_q;  // mlp_n_q: q8[T, 64]
+  float* x_s;  // x_s: f32[T, 2]
+  Q8 glu;  // glu: q8[T, 96]
+  float* x_2;  // x, x_2: f32[T, 64]
+  Q8 attend_n_q;  // attend_n_q: q8[T, 64]
+  float* x_2_s;  // x_s, x_2_s: f32[T, 2]
+  float* attn_q_out_2;  // attn_q_out: f32[T, 64]
+  float* attn_k_out_2;  // attn_k_out: f32[T, 32]
+  float* attn_v_out_2;  // attn_v_out: f32[T, 32]
+  float* attend_q_2;  // attend_q: f32[T, 4, 16]
+  float* attention_2;  // attention: f32[T, 64]
+  Q8 quantize_2;  // quantize: q8[T, 64]
+  float* x_3;  // x: f32[T, 64]
+  Q8 mlp_n_q_2;  // mlp_n_q: q8[T, 64]
+  float* x_s_2;  // x_s: f32[T, 2]
+  Q8 glu_2;  // glu: q8[T, 96]
+  float* x_2_2;  // x_2: f32[T, 64]
+  float* wanted_;  // wanted: f32[R, 64]
+  Q8 norm_quant;  // norm_quant: q8[R, 64]
+  float* norm_quant_2;  // norm_quant_2: f32[R, 2]
+  float* logits;  // logits: f32[R, 160]
+  int* next;  // next: i32[R]
+  explicit Buffers(uint8_t* at) {
+    attn_q_out = (float*)(at + 16384);
+    attn_k_out = (float*)(at + 49152);
+    attn_v_out = (float*)(at + 57344);
+    attend_q = (float*)(at + 32768);
+    attention = (float*)(at + 16384);
+    quantize = q8_at(at + 32768, 4096);
+    x = (float*)(at + 16384);
+    mlp_n_q = q8_at(at + 40960, 4096);
+    x_s = (float*)(at + 46592);
+    glu = q8_at(at + 32768, 6144);
+    x_2 = (float*)(at + 0);
+    attend_n_q = q8_at(at + 65536, 4096);
+    x_2_s = (float*)(at + 76288);
+    attn_q_out_2 = (float*)(at + 16384);
+    attn_k_out_2 = (float*)(at + 49152);
+    attn_v_out_2 = (float*)(at + 57344);
+    attend_q_2 = (float*)(at + 32768);
+    attention_2 = (float*)(at + 16384);
+    quantize_2 = q8_at(at + 32768, 4096);
+    x_3 = (float*)(at + 16384);
+    mlp_n_q_2 = q8_at(at + 40960, 4096);
+    x_s_2 = (float*)(at + 46592);
+    glu_2 = q8_at(at + 32768, 6144);
+    x_2_2 = (float*)(at + 0);
+    wanted_ = (float*)(at + 16384);
+    norm_quant = q8_at(at + 0, 512);
+    norm_quant_2 = (float*)(at + 1280);
+    logits = (float*)(at + 71168);
+    next = (int*)(at + 76800);
+  }
+};
+
+inline const float* vector(const Device& d, const Family& f, int l = 0) { return (const float*)(d.weights + f.offset + l * f.stride); }
+
+inline const uint8_t* tiles(const Device& d, const Family& f, int l = 0) { return d.weights + f.offset + l * f.stride; }
+
+// A cache of one layer, or of each: bytes a position of those before it, and of one.
+struct CacheFamily {
+  size_t before, each;
+};
+inline constexpr CacheFamily KV_K_CACHE = {0, 64};  // kv.{}.k cache_f16[2, 16]
+inline constexpr CacheFamily KV_V_CACHE = {256, 64};  // kv.{}.v cache_f16[2, 16]
+template <class T>
+T* cache(const Device& d, const CacheFamily& f, int l = 0) {
+  return (T*)(d.cache + (f.before + l * f.each) * d.positions);
+}
+
+inline int ceil_div(int a, int b) { return (a + b - 1) / b; }
+
+template <class... P, class... A>
+void run(Device& d, void (*kernel)(P...), dim3 grid, int threads, size_t shared, A... args) {
+  launch(d.stream, kernel, Shape{grid, dim3(threads), shared}, args...);
+  const int number = d.launches++;
+  if (d.after) d.after(d, number);
+}
+
+// Every launch of a step of `rows` rows, `wanted` of them with results.
+template <int ROWS, int WANTED>
+void launch_all(Device& d, [[maybe_unused]] int rows, [[maybe_unused]] int wanted) {
+  const Buffers b(d.buffers);
+  // x: f32[T, 64]
+  run(d, embed<Q8_0, 160, 64>, dim3(ceil_div(rows * 64, 256)), 256, 0,
+      d.step, d.step->token, tiles(d, TOKEN_EMBD), b.x_2);
+  // l0.attend.n.q: q8[T, 64], x.s: f32[T, 2]
+  run(d, norm_quant<64, 32>, dim3(rows), 32, 0,
+      d.step, b.x_2, vector(d, ATTN_NORM), b.attend_n_q, b.x_2_s);
+  for (int l = 0; l < 3; l++) {
+    // l0.attn_q_out: f32[T, 64], l0.attn_k_out: f32[T, 32], l0.attn_v_out: f32[T, 32]
+    run(d, linear_attn_q_attn_k_attn_v<64, 1, 1, ROWS, Q8_0, 64, Q8_0, 32, Q8_0, 32>, dim3(ceil_div(64, 8) + ceil_div(32, 8) + ceil_div(32, 8), ceil_div(rows, ROWS)), 32, ROWS * 68,
+        d.step, b.attend_n_q, tiles(d, ATTN_Q, l), b.x_2_s, tiles(d, ATTN_K, l), tiles(d, ATTN_V, l), b.attn_q_out, b.attn_k_out, b.attn_v_out);
+    // l0.attend.q: f32[T, 4, 16], l0.kv.k_2: cache_f16[2, 16], l0.kv.v_2: cache_f16[2, 16]
+    run(d, heads<16, 4, 4, 2, 2>, dim3(rows, 2), 128, sizeof(HeadsShared<16, 8, 4>),
+        d.step, b.attn_q_out, b.attend_q, b.attn_k_out, cache<uint16_t>(d, KV_K_CACHE, l), b.attn_v_out, cache<uint16_t>(d, KV_V_CACHE, l));
+    // l0.attention: f32[T, 64]
+    run(d, attention<4, 2, 16, 0, 8, 1>, dim3(rows, 4), 256, sizeof(AttentionShared<uint16_t, 16, 8>),
+        d.step, b.attend_q, cache<uint16_t>(d, KV_K_CACHE, l), cache<uint16_t>(d, KV_V_CACHE, l), b.attention);
+    // l0.quantize: q8[T, 64]
+    run(d, quantize<64, 32>, dim3(rows), 32, 0,
+        d.step, b.attention, b.quantize);
+    // l0.x: f32[T, 64], l0.mlp.n.q: q8[T, 64], l0.x.s: f32[T, 2]
+    run(d, linear_residual_attn_output<64, 64, 4, 4, ROWS, Q8_0>, dim3(ceil_div(64, 32), ceil_div(rows, ROWS)), 128, ROWS * 260,
+        d.step, b.quantize, tiles(d, ATTN_OUTPUT, l), b.x_2, b.x, vector(d, FFN_NORM, l), b.mlp_n_q, b.x_s);
+    // l0.glu: q8[T, 96]
+    run(d, glu_ffn_gate_ffn_up<96, 64, 4, 4, ROWS, Q8_0, Q8_0>, dim3(ceil_div(96, 32), ceil_div(rows, ROWS)), 128, ROWS * 516,
+        d.step, b.mlp_n_q, tiles(d, FFN_GATE, l), tiles(d, FFN_UP, l), b.x_s, b.glu);
+    // l0.x_2: f32[T, 64], l1.attend.n.q: q8[T, 64], l0.x_2.s: f32[T, 2]
+    run(d, linear_residual_ffn_down<64, 96, 4, 4, ROWS, Q8_0>, dim3(ceil_div(64, 32), ceil_div(rows, ROWS)), 128, ROWS * 260,
+        d.step, b.glu, tiles(d, FFN_DOWN, l), b.x, b.x_2, vector(d, ATTN_NORM, l + 1), b.attend_n_q, b.x_2_s);
+  }
+  // l3.attn_q_out: f32[T, 64], l3.attn_k_out: f32[T, 32], l3.attn_v_out: f32[T, 32]
+  run(d, linear_attn_q_attn_k_attn_v<64, 1, 1, ROWS, Q8_0, 64, Q8_0, 32, Q8_0, 32>, dim3(ceil_div(64, 8) + ceil_div(32, 8) + ceil_div(32, 8), ceil_div(rows, ROWS)), 32, ROWS * 68,
+      d.step, b.attend_n_q, tiles(d, ATTN_Q, 3), b.x_2_s, tiles(d, ATTN_K, 3), tiles(d, ATTN_V, 3), b.attn_q_out_2, b.attn_k_out_2, b.attn_v_out_2);
+  // l3.attend.q: f32[T, 4, 16], l3.kv.k_2: cache_f16[2, 16], l3.kv.v_2: cache_f16[2, 16]
+  run(d, heads<16, 4, 4, 2, 2>, dim3(rows, 2), 128, sizeof(HeadsShared<16, 8, 4>),
+      d.step, b.attn_q_out_2, b.attend_q_2, b.attn_k_out_2, cache<uint16_t>(d, KV_K_CACHE, 3), b.attn_v_out_2, cache<uint16_t>(d, KV_V_CACHE, 3));
+  // l3.attention: f32[T, 64]
+  run(d, attention<4, 2, 16, 0, 8, 1>, dim3(rows, 4), 256, sizeof(AttentionShared<uint16_t, 16, 8>),
+      d.step, b.attend_q_2, cache<uint16_t>(d, KV_K_CACHE, 3), cache<uint16_t>(d, KV_V_CACHE, 3), b.attention_2);
+  // l3.quantize: q8[T, 64]
+  run(d, quantize<64, 32>, dim3(rows), 32, 0,
+      d.step, b.attention_2, b.quantize_2);
+  // l3.x: f32[T, 64], l3.mlp.n.q: q8[T, 64], l3.x.s: f32[T, 2]
+  run(d, linear_residual_attn_output<64, 64, 4, 4, ROWS, Q8_0>, dim3(ceil_div(64, 32), ceil_div(rows, ROWS)), 128, ROWS * 260,
+      d.step, b.quantize_2, tiles(d, ATTN_OUTPUT, 3), b.x_2, b.x_3, vector(d, FFN_NORM, 3), b.mlp_n_q_2, b.x_s_2);
+  // l3.glu: q8[T, 96]
+  run(d, glu_ffn_gate_ffn_up<96, 64, 4, 4, ROWS, Q8_0, Q8_0>, dim3(ceil_div(96, 32), ceil_div(rows, ROWS)), 128, ROWS * 516,
+      d.step, b.mlp_n_q_2, tiles(d, FFN_GATE, 3), tiles(d, FFN_UP, 3), b.x_s_2, b.glu_2);
+  // l3.x_2: f32[T, 64]
+  run(d, linear_residual_ffn_down_2<64, 96, 1, 1, ROWS, Q8_0>, dim3(ceil_div(64, 8), ceil_div(rows, ROWS)), 32, ROWS * 68,
+      d.step, b.glu_2, tiles(d, FFN_DOWN, 3), b.x_3, b.x_2_2);
+  // wanted: f32[R, 64]
+  run(d, wanted_rows<64>, dim3(ceil_div(wanted * 64, 256)), 256, 0,
+      d.step, b.x_2_2, b.wanted_);
+  // norm_quant: q8[R, 64], norm_quant_2: f32[R, 2]
+  run(d, norm_quant_2<64, 32>, dim3(wanted), 32, 0,
+      d.step, b.wanted_, vector(d, OUTPUT_NORM), b.norm_quant, b.norm_quant_2);
+  // logits: f32[R, 160]
+  run(d, linear_token_embd<64, 1, 1, WANTED, Q8_0, 160>, dim3(ceil_div(160, 8), ceil_div(wanted, WANTED)), 32, WANTED * 68,
+      d.step, b.norm_quant, tiles(d, TOKEN_EMBD), b.norm_quant_2, b.logits);
+  // next: i32[R]
+  run(d, choose<160, 64>, dim3(wanted), 64, sizeof(BestOfWarps<long long>),
+      d.step, b.logits, b.next);
+}
+
+void forward(Device& d, int rows, int wanted) {
+  if (rows == 1) return launch_all<1, 1>(d, rows, wanted);
+  if (rows <= 4) return wanted == 1 ? launch_all<4, 1>(d, rows, wanted) : launch_all<4, 4>(d, rows, wanted);
+  if (wanted == 1) return launch_all<8, 1>(d, rows, wanted);
+  return wanted <= 4 ? launch_all<8, 4>(d, rows, wanted) : launch_all<8, 8>(d, rows, wanted);
+}
+
+// Rows first_row .. of a tensor as the checkpoint stores it, on the device, to their place.
+void repack(const Family& f, const void* raw, size_t first_row, size_t rows, uint8_t* to, cudaStream_t stream) {
+  const int n = f.dims > 1 ? int(f.shape[f.dims - 2]) : 1, k = int(f.shape[f.dims - 1]);
+  const uint8_t* from = (const uint8_t*)raw;
+  const auto blocks = [](size_t threads) { return Shape{dim3(unsigned((threads + 127) / 128)), dim3(128), 0}; };
+  if (f.type == Q8_0::GGML && f.layout == 1) launch(stream, repack_rows<Q8_0>, blocks(rows * ((k + 511) / 512 * 4)), from, first_row, rows, n, k, to);
+  if (f.type == F32::GGML && f.layout == 1) launch(stream, repack_rows<F32>, blocks(rows * ((k + 511) / 512 * 4)), from, first_row, rows, n, k, to);
+  if (f.type == F32::GGML && f.layout == 0) launch(stream, widen_elements<F32>, blocks(rows * k), from, rows * k, (float*)to + first_row * k);
+}
+
+// (the driver)
+
+#endif  // __CUDACC_RTC__
