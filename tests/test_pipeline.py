@@ -20,7 +20,7 @@ from compiler import pipeline
 from compiler.diagnostics import CHECKPOINT, USAGE, ProgramError, UserError
 from compiler.graph import Graph
 from compiler.pipeline import Model
-from compiler.target import HOST, Options
+from compiler.target import HOST, NUMERICS, Options
 from compiler.verify import functions, verify
 from passes.expose import expose
 from passes.inline import inlined
@@ -38,11 +38,11 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @cache
-def layers(count: int) -> Model:
+def layers(count: int, preset: str = "tiny-llama") -> Model:
     with TemporaryDirectory() as folder:
-        dims = replace(PRESETS["tiny-llama"], layers=count)
+        dims = replace(PRESETS[preset], layers=count)
         held = open_checkpoint(write_synthetic(Path(folder) / "m.gguf", dims))
-    file, text = pipeline.read_model("llama")
+    file, text = pipeline.read_model(dims.architecture)
     return Model(pipeline.elaborate(text, Path(file).name, pipeline.metadata_of(held)), held)
 
 
@@ -116,9 +116,21 @@ def emitted(model: Model, **options: object) -> str:
     return pipeline.compile_model(model, Options(**options), HOST).text  # type: ignore[arg-type]
 
 
-def test_lines_do_not_grow_with_layers() -> None:
-    few, many = (emitted(layers(n)).count("\n") for n in (4, 40))
+# Attention over heads of 16 leaves the quantizing of groups of 32 to a launch of its own.
+LAUNCHES_A_LAYER = {"tiny-llama": 7, "tiny-qwen3": 6, "tiny-qwen3moe": 9}
+
+
+@pytest.mark.parametrize("preset", LAUNCHES_A_LAYER)
+@pytest.mark.parametrize("numerics", NUMERICS)
+def test_lines_do_not_grow_with_layers(preset: str, numerics: str) -> None:
+    few, many = (emitted(layers(n, preset), numerics=numerics).count("\n") for n in (4, 40))
     assert few == many
+
+
+@pytest.mark.parametrize(("preset", "most"), LAUNCHES_A_LAYER.items())
+def test_launches_of_a_layer(preset: str, most: int) -> None:
+    made = pipeline.compile_model(layers(4, preset), Options("int8"), HOST)
+    assert [loop.period for loop in made.plan.loops] == [most]
 
 
 def test_thirty_layers_compile_in_two_seconds() -> None:
