@@ -17,9 +17,7 @@ def repack_input(value: Value) -> Launch:
     tiles' buffer."""
     t = value.type
     if t.dtype not in FORMATS or t.rank < 2 or t.is_dynamic:
-        raise Refusal(
-            f"a matrix is one of {', '.join(FORMATS)} of two or more fixed axes, got {t}"
-        )
+        raise Refusal(f"a matrix is one of {', '.join(FORMATS)} of two or more fixed axes, got {t}")
     *outer, n, k = t.shape
     rows = size((*outer, n))
     assert isinstance(k, int)
