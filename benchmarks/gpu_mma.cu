@@ -2,13 +2,13 @@
 // `many_BUILD` are builds of linear_mma.cuh with this kernel, as it is and with a part taken out.
 template <class W, int N, int K, class L, class X, int MIN>
 __global__ void __launch_bounds__(L::THREADS, MIN) many(const uint8_t* weight, X x, int rows, float* y) {
-  const int id = blockIdx.y * gridDim.x + blockIdx.x, first = id % gridDim.y * L::ROWS_EACH, block = id / gridDim.y;
-  auto& s = shared<TileShared<W, X, L>>();
+  const int id = blockIdx.y * gridDim.x + blockIdx.x, first = id % gridDim.y * L::ROWS, block = id / gridDim.y;
+  auto& s = shared<TileShared<L, X::WORDS, 1>>();
   const uint8_t* const weights[1] = {weight};
-  tile_rows<W, N, K, L>(s, block, weights, x, first, rows);
+  tile_dots<W, N, K, L>(s, block, weights, x, first, rows);
   __syncthreads();
-  each_tile_output<N, L, 1>(block, first, rows, [&](int r, int n, int output) {
-    y[size_t(first + r) * N + n] = s.dot[r][output];
+  each_output<N, L, L::ROWS>(block, first, rows, [&](int r, int n, int output) {
+    y[size_t(first + r) * N + n] = s.dots[r][output];
   });
 }
 
@@ -116,7 +116,7 @@ void report(const char* name, int rows, double n, double k, size_t weight_bytes,
     auto& o = Operands<W, X, N, K>::of(ROWS);                                                                             \
     report(#SPACE " " #W " " #X " " #N "x" #K " tile " #R "x" #O " warp " #WR "x" #WO " depth " #D " min " #MIN, ROWS, N, K, \
            size_t(N / 8) * ((K + 511) / 512) * Tile<W>::BYTES, many_##SPACE<W, N, K, L, X, MIN>,                           \
-           dim3((N + O - 1) / O, (ROWS + R - 1) / R), L::THREADS, sizeof(TileShared_##SPACE<W, X, L>), o.weight, o.x, ROWS, o.y); \
+           dim3((N + O - 1) / O, (ROWS + R - 1) / R), L::THREADS, sizeof(TileShared_##SPACE<L, X::WORDS, 1>), o.weight, o.x, ROWS, o.y); \
   }
 
 #define FEW(W, X, N, K, TILES, WARPS, R, ROWS)                                                                        \
@@ -132,7 +132,7 @@ void report(const char* name, int rows, double n, double k, size_t weight_bytes,
   {                                                                                                                     \
     auto& o = Operands<W, X, N, K>::of(ROWS);                                                                           \
     report("wgmma " #W " " #X " " #N "x" #K " depth " #D, ROWS, N, K, size_t(N / 8) * ((K + 511) / 512) * Tile<W>::BYTES, \
-           group_kernel<W, N, K, X, D>, dim3(N / 128, (ROWS + 127) / 128), 256, sizeof(TileShared<W, X, GroupTile<D>>), \
+           group_kernel<W, N, K, X, D>, dim3(N / 128, (ROWS + 127) / 128), 256, sizeof(GroupShared<W, X, D>), \
            o.weight, o.x, ROWS, o.y);                                                                                   \
   }
 
@@ -149,9 +149,9 @@ __global__ void __launch_bounds__(L::THREADS) few(const uint8_t* weight, X x, in
 }
 
 // ---- the same by wgmma: outputs are a (64 a warpgroup's instruction, from registers), rows are b (16, from shared memory)
-template <int DEPTH>
+template <int STAGES>
 struct GroupTile {
-  static constexpr int ROWS_EACH = 128, OUTPUTS_EACH = 128, DEPTH_EACH = DEPTH, WARPS = 8, THREADS = 256;
+  static constexpr int ROWS = 128, WIDTH = 128, OUTPUTS = 128, DEPTH = STAGES, WEIGHTS_EACH = 1, WARPS = 8, THREADS = 256;
 };
 
 template <class W, class X, int DEPTH>
@@ -222,15 +222,24 @@ __device__ inline void add_segment(float (&t)[16][4], const TileSegment<W, X, Gr
   }
 }
 
+template <class W, class X, int DEPTH>
+struct GroupShared {
+  union {
+    TileSegment<W, X, GroupTile<DEPTH>> segment[DEPTH];
+    float dot[128][136];
+  };
+  WideScales<W, GroupTile<DEPTH>> wide[2];
+};
+
 template <class W, int N, int K, int DEPTH, class X>
-__device__ inline void group_rows(TileShared<W, X, GroupTile<DEPTH>>& s, int block, const uint8_t* weight, X x, int first, int rows) {
+__device__ inline void group_rows(GroupShared<W, X, DEPTH>& s, int block, const uint8_t* weight, X x, int first, int rows) {
   using L = GroupTile<DEPTH>;
   constexpr int SEGMENTS = (K + 127) / 128;
   AsyncCopies copies;
   const uint8_t* const weights[1] = {weight};
   RowCopies<W, K, X, L> row_copies(x, first, rows);
-  LevelCopies<W, N, K, X, L, 1> level_copies(weights, block);
-  ScaleCopies<W, N, K, L, 1> scale_copies(weights, block);
+  LevelCopies<W, N, K, X, L> level_copies(weights, block);
+  ScaleCopies<W, N, K, L> scale_copies(weights, block);
   const auto fetch = [&](int segment) {
     if (segment < SEGMENTS) {
       row_copies.next(s.segment[segment % DEPTH], copies);
@@ -264,16 +273,16 @@ template <class W, int N, int K, class X, int DEPTH>
 __global__ void __launch_bounds__(256, 1) group_kernel(const uint8_t* weight, X x, int rows, float* y) {
   const int id = blockIdx.y * gridDim.x + blockIdx.x, first = id % gridDim.y * 128, block = id / gridDim.y;
   extern __shared__ __align__(1024) unsigned char group_bytes[];
-  auto& s = *reinterpret_cast<TileShared<W, X, GroupTile<DEPTH>>*>(group_bytes);
+  auto& s = *reinterpret_cast<GroupShared<W, X, DEPTH>*>(group_bytes);
   group_rows<W, N, K, DEPTH>(s, block, weight, x, first, rows);
   __syncthreads();
-  each_tile_output<N, GroupTile<DEPTH>, 1>(block, first, rows, [&](int r, int n, int output) { y[size_t(first + r) * N + n] = s.dot[r][output]; });
+  each_output<N, GroupTile<DEPTH>, 128>(block, first, rows, [&](int r, int n, int output) { y[size_t(first + r) * N + n] = s.dot[r][output]; });
 }
 
 template <class W, class X, int N, int K>
 size_t compare_group(const char* name, int rows) {
   return compare_by<W, X, N, K, 1>(name, rows, true, true, [](const uint8_t* weight, X x, int count, float* y) {
     const dim3 grid(N / 128, (count + 127) / 128);
-    launch(nullptr, group_kernel<W, N, K, X, 4>, Shape{grid, dim3(256), sizeof(TileShared<W, X, GroupTile<4>>)}, weight, x, count, y);
+    launch(nullptr, group_kernel<W, N, K, X, 4>, Shape{grid, dim3(256), sizeof(GroupShared<W, X, 4>)}, weight, x, count, y);
   });
 }

@@ -87,7 +87,7 @@ def equal_cases() -> list[str]:
             name = f'"{w} {x} {n}x{k} tile {tile}, {weights} weights"'
             plain = str(n * k * rows < 1e9).lower()
             for awkward in ("true", "false")[: 2 if i == 0 else 1]:
-                types = f"{w}, {x}, {n}, {k}, DotTile<{tile}>, {weights}"
+                types = f"{w}, {x}, {n}, {k}, DotTile<{tile}, {weights}>"
                 out.append(f"bad += compare<{types}>({name}, {rows}, {awkward}, {plain});")
     return out
 

@@ -72,8 +72,8 @@ class Launch:
     """One launch of a node's kernel.
 
     arguments: C++ template arguments, as text; `ROWS` or `WANTED` stand for the form's row group
-    (1, 4 or 8). grid, threads, shared (bytes; an expression, may use ROWS/WANTED): the launch
-    shape.
+    (1, 4 or 8; ROWS also 64 and 128 where a launch has `many`), `FEW` for ROWS, at most 8. grid,
+    threads, shared (bytes; an expression, may use ROWS/WANTED): the launch shape.
     in_place: operand values whose buffer a result of the same size may take over (each element is
     read by the thread that writes it, before it writes).
     """
@@ -85,6 +85,7 @@ class Launch:
     threads: str
     shared: str = "0"
     in_place: tuple[Value, ...] = ()
+    many: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 
+from codegen.forms import row_forms
 from codegen.kernel import Context, Launch, Refusal
 from compiler.graph import Node
 
 BLOCKS_X, BLOCKS_Y = 2**31 - 1, 65535
-FORMS = (1, 4, 8)  # row groups
 
 
 def check(node: Node, launch: Launch, context: Context) -> None:
@@ -26,27 +26,29 @@ def check(node: Node, launch: Launch, context: Context) -> None:
         ("threads a block", launch.threads, target.max_threads),
         ("bytes of shared memory", launch.shared, target.shared_bytes),
     ):
-        need = greatest(text, context)
+        need = greatest(text, context, launch.many)
         if need is not None and need > most:
             raise Refusal(f"{name} takes at most {most} {what}, got {need}")
 
 
-def greatest(text: str, context: Context) -> int | None:
+def greatest(text: str, context: Context, many: bool = False) -> int | None:
     """An expression's greatest value over all forms and counts; None where only the compiler knows.
 
-    The expressions are Python as well as C++; they are ours, no name of a file is in them.
+    The expressions are Python as well as C++; they are ours, no name of a file is in them. many:
+    whether the launch has forms of many rows.
     """
-    if not re.fullmatch(r"(?:\d+|rows|wanted|ROWS|WANTED|ceil_div|[ ()+*,=<>-])*", text):
+    if not re.fullmatch(r"(?:\d+|rows|wanted|ROWS|FEW|WANTED|ceil_div|[ ()+*,=<>-])*", text):
         return None
     limits = context.options
     most = {"rows": limits.max_rows, "wanted": min(limits.max_rows, limits.max_seqs)}
-    return max(_value(text, form, most) for form in FORMS)
+    return max(_value(text, *form, most) for form in row_forms(many, limits.max_rows))
 
 
-def _value(text: str, form: int, most: dict[str, int]) -> int:
-    """Its value in one form; the forms of 1 and 4 rows serve no more than these."""
-    counts = {name: min(count, form) if form < FORMS[-1] else count for name, count in most.items()}
-    names = {**counts, "ROWS": form, "WANTED": form, "ceil_div": ceil_div}
+def _value(text: str, rows: int, group: int, most: dict[str, int]) -> int:
+    """Its value in the form of a row group that serves so many rows."""
+    counts = {name: min(count, rows) for name, count in most.items()}
+    groups = {"ROWS": group, "FEW": min(group, 8), "WANTED": min(group, 8)}
+    names = {**counts, **groups, "ceil_div": ceil_div}
     return int(eval(text, {"__builtins__": {}}, names))
 
 

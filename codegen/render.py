@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from codegen import library, tables
 from codegen.driver import driver_text
 from codegen.expr import STRUCTS, literal
+from codegen.forms import have_many, row_forms
 from codegen.kernel import Arg, Kernel, Launch
 from codegen.plan import Plan, Planned, root
 from codegen.source_lines import program_lines
@@ -83,6 +84,8 @@ def render(plan: Plan) -> str:
         "kernels": kernels,
         "runs": runs,
         "forms": forms,
+        "few": any("FEW" in text for p in plan.launches for text in _parts(p.launch)),
+        "row_forms": _row_forms(plan),
         "formats": [FORMATS[name] for name in STRUCTS],
         "struct": STRUCTS,
         "driver": driver_text(plan.program.is_model),
@@ -193,7 +196,13 @@ def _index(index: int, step: int) -> str:
 def _forms(plan: Plan) -> tuple[str, ...]:
     """Which row groups the launches depend on: "ROWS", "WANTED"."""
     texts = [t for p in plan.launches for t in _parts(p.launch)]
-    return tuple(f for f in ("ROWS", "WANTED") if any(f in text for text in texts))
+    names = {"ROWS": ("ROWS", "FEW"), "WANTED": ("WANTED",)}
+    return tuple(f for f, all_ in names.items() if any(n in text for n in all_ for text in texts))
+
+
+def _row_forms(plan: Plan) -> tuple[tuple[int, int], ...]:
+    many = have_many(p.launch for p in plan.launches)
+    return row_forms(many, int(tables.of(plan).scalars["rows"]))
 
 
 def _parts(launch: Launch) -> Sequence[str]:

@@ -67,7 +67,14 @@ def same_shape(text: LaunchText, planned: Planned) -> list[str]:
 
 def _split(text: str) -> list[str]:
     """At commas outside of parentheses."""
-    return re.split(r",(?![^(]*\))", text)
+    parts, depth = [""], 0
+    for c in text:
+        depth += (c == "(") - (c == ")")
+        if c == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return parts
 
 
 def bytes_of(plan: Plan, value: Value) -> int:

@@ -21,9 +21,10 @@ from compiler.formats import FORMATS
 from runtime import toolchain
 
 HARNESS = (Path(__file__).parent / "cxx/linear_mma.cu").read_text()
-SMALL, WIDE = "DotTile<64, 64, 16, 32, 3>", "DotTile<128, 128, 32, 64, 4>"
+SMALL, WIDE = "DotTile<64, 64, 16, 32, 3, {}>", "DotTile<128, 128, 32, 64, 4, {}>"
+Case = tuple[str, str, int, int, str, int, int, bool]
 # (weights, activations, outputs, inputs, tile, weights side by side, rows, awkward)
-CASES = (
+CASES: tuple[Case, ...] = (
     ("Q8_0", "Q8", 96, 576, SMALL, 1, 17, False),
     ("Q8_0", "Q8", 200, 1184, WIDE, 1, 65, True),
     ("Q8_0", "Q8x2", 96, 192, WIDE, 2, 70, True),
@@ -34,11 +35,11 @@ CASES = (
 )
 
 
-def program(cases: tuple[tuple[object, ...], ...], helpers: dict[str, str] | None = None) -> str:
+def program(cases: tuple[Case, ...], helpers: dict[str, str] | None = None) -> str:
     """The harness with a main; `helpers` replaces parts of the library's text."""
     calls = "\n".join(
-        f'  bad += compare<{w}, {x}, {n}, {k}, {tile}, {weights}>("{w} {x} {n} x {k}", {rows}, '
-        f"{str(awkward).lower()});"
+        f"  bad += compare<{w}, {x}, {n}, {k}, {tile.format(weights)}>"
+        f'("{w} {x} {n} x {k}", {rows}, {str(awkward).lower()});'
         for w, x, n, k, tile, weights, rows, awkward in cases
     )
     main = f"int main() {{\n  size_t bad = 0;\n{calls}\n  return bad ? 1 : 0;\n}}\n"
@@ -71,9 +72,7 @@ def test_all_rows_have_the_bits_of_one_row(built: Path, seed: str) -> None:
 FAULTS = {
     "a copy not waited for": {"wait_copies<DEPTH - 2>": "wait_copies<DEPTH - 1>"},
     "no barrier": {"__syncthreads();  // this segment has landed": "// this segment has landed"},
-    "another segment's scales": {
-        "s.wide[segment % 2], at_lane": "s.wide[(segment + 1) % 2], at_lane"
-    },
+    "another segment's scales": {"wide[segment % 2], at_lane": "wide[(segment + 1) % 2], at_lane"},
     "a swizzle of one side": {"(piece ^ row % 8) * 16": "piece * 16"},
 }
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codegen.expr import STRUCTS
-from codegen.kernel import Context, Grid, Kernel, Launch, Refusal
-from codegen.kernels.projection import LinearShape, Signature, check_weight, group_of, in_tiles
+from codegen.kernel import Context, Kernel, Launch, Refusal
+from codegen.kernels.projection import LinearShape, RowForms, Signature, check_weight, in_tiles
 from compiler.graph import Node, Value
 from compiler.types import size
 
@@ -75,7 +75,8 @@ def plan(node: Node, context: Context) -> Launch:
     called = node.op == "call"
     members = [Member.of(v) for v in node.function.results] if called else [_alone(node)]
     first = members[0]
-    k, group = first.weight.type.shape[-1], group_of(first.x.type.shape)
+    k, weights = first.weight.type.shape[-1], [m.weight.type for m in members]
+    tiled = RowForms.can_tile(first.x.type, weights, context)
     signature = Signature(node, context, first.x)
     projections: list[Projection] = []
     for index, m in enumerate(members):
@@ -90,13 +91,13 @@ def plan(node: Node, context: Context) -> Launch:
         for p in projections
     ]
     assert isinstance(k, int)
-    weights = [m.weight.type for m in members]
     shape = LinearShape.of(k, made=sum(size(t.shape[:1]) for t in weights))
+    forms = RowForms(k, shape, first.x.type, tiled, factors=len(signature.factors))
     kernel = Kernel(
         "linear.cu.j2",
         "linear_" + "_".join(p.weight for p in projections),
         (
-            *("int K", "int ROW_TILES", "int WARPS", "int ROWS"),
+            *forms.templates,
             *(t for p in projections for t in (f"class W{p.kind}", f"int N{p.kind}")),
         ),
         tuple(signature.params),
@@ -105,18 +106,9 @@ def plan(node: Node, context: Context) -> Launch:
             ("projections", tuple(projections)),
             ("early", tuple(signature.early)),
             ("folds", tuple(signature.folds)),
+            ("tiled", tiled),
         ),
     )
-    blocks = " + ".join(f"ceil_div({t.shape[0]}, {shape.outputs})" for t in weights)
-    count = signature.rows.replace("step->", "")
-    return Launch(
-        kernel,
-        (
-            *(str(k), str(shape.row_tiles), str(shape.warps), group),
-            *(text for t in weights for text in (STRUCTS[t.dtype], str(t.shape[0]))),
-        ),
-        tuple(signature.args),
-        Grid(blocks, f"ceil_div({count}, {group})"),
-        str(32 * shape.warps),
-        shape.shared(group, factors=len(signature.factors)),
-    )
+    numbers = (text for t in weights for text in (STRUCTS[t.dtype], str(t.shape[0])))
+    outputs = [t.shape[0] for t in weights]
+    return forms.launch(kernel, (*forms.arguments, *numbers), signature, outputs)

@@ -8,9 +8,9 @@ data: this file names no fusion.
 from __future__ import annotations
 
 from codegen.expr import STRUCTS
-from codegen.kernel import Context, Grid, Kernel, Launch, Refusal
+from codegen.kernel import Context, Kernel, Launch, Refusal
 from codegen.kernels.output_lines import OutputLines, Place, is_grouped
-from codegen.kernels.projection import LinearShape, Signature, check_weight, group_of
+from codegen.kernels.projection import LinearShape, RowForms, Signature, check_weight
 from compiler.graph import Node
 
 AHEAD = (  # how operands are read before the dots: a row of outputs, one value an output
@@ -30,17 +30,19 @@ def plan(node: Node, context: Context) -> Launch:
     signature = Signature(node, context, x)
     weights = tuple(signature.read(m.operands[1], kind="weight") for m in linears)
     grouped = is_grouped(body, n)
-    dots = {m: f"folded_dot(s.partials[{i}], r, output)" for i, m in enumerate(linears)}
+    types = [m.operands[1].type for m in linears]
+    alike = len(set(types)) == 1 and len(types) <= 2
+    tiled = alike and RowForms.can_tile(x.type, types, context)
+    dot = "dot_of(s, {}, r, output)" if tiled else "folded_dot(s.partials[{}], r, output)"
+    dots = {m: dot.format(i) for i, m in enumerate(linears)}
     work = OutputLines(signature, Place("first + r", n, dots, signature.factor, dict(AHEAD)))
     lines = work.text()
-    shape, group = LinearShape.of(k, 32 if grouped else 8, n), group_of(x.type.shape)
+    shape, factors = LinearShape.of(k, 32 if grouped else 8, n), len(signature.factors)
+    forms = RowForms(k, shape, x.type, tiled, len(weights), factors)
     kernel = Kernel(
         "projected.cu.j2",
         f"{node.function.kind.replace('-', '_')}_{'_'.join(weights)}",
-        (
-            *("int N", "int K", "int ROW_TILES", "int WARPS", "int ROWS"),
-            *(f"class W{i}" for i in range(len(weights))),
-        ),
+        ("int N", *forms.templates, *(f"class W{i}" for i in range(len(weights)))),
         tuple(signature.params),
         (
             ("rows", signature.rows),
@@ -48,19 +50,14 @@ def plan(node: Node, context: Context) -> Launch:
             ("early", (*signature.early, *work.ahead)),
             ("folds", tuple(signature.folds)),
             ("lines", lines),
+            ("tiled", tiled),
         ),
     )
-    count = signature.rows.replace("step->", "")
-    return Launch(
+    return forms.launch(
         kernel,
-        (
-            *(str(n), str(k), str(shape.row_tiles), str(shape.warps), group),
-            *(STRUCTS[m.operands[1].type.dtype] for m in linears),
-        ),
-        tuple(signature.args),
-        Grid(f"ceil_div({n}, {shape.outputs})", f"ceil_div({count}, {group})"),
-        str(32 * shape.warps),
-        shape.shared(group, len(weights), len(signature.factors)),
+        (str(n), *forms.arguments, *(STRUCTS[t.dtype] for t in types)),
+        signature,
+        (n,),
         tuple(signature.actual(v) for v in work.first if v != x),  # other blocks read x too
     )
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codegen.expr import STRUCTS, float_literal, is_dynamic, row_count
-from codegen.kernel import Context, Refusal
+from codegen.expr import CTYPES, STRUCTS, float_literal, is_dynamic, row_count
+from codegen.forms import group_of_rows
+from codegen.kernel import Context, Grid, Kernel, Launch, Refusal
 from codegen.kernels.arguments import Arguments
 from compiler.graph import Node, Value
-from compiler.types import Dim, size
+from compiler.types import ACTIVATIONS, BLOCKS, Dim, Type, size
 
 LONGEST = 65536  # inputs of a projection
 NARROW = 512  # outputs of a launch: at 16 a block they would keep less than a quarter of an H200
+TILE_THREADS = 256  # of a block that makes a tile of dots
 # What the templates of projections call their own; no parameter may be called so.
 LOCAL = frozenset(
     (
@@ -56,14 +59,115 @@ class LinearShape:
         return f"{group} * {self.partial_bytes * weights + 4 * max(1, factors)}"
 
 
-def group_of(shape: tuple[Dim, ...]) -> str:
-    """Which form's row group a launch over these rows uses: ROWS, WANTED, or a fixed count."""
+def group_of(shape: tuple[Dim, ...], tiled: bool = False) -> str:
+    """Which form's row group a launch over these rows uses: ROWS, FEW, WANTED, or a fixed count.
+
+    tiled: whether more than 8 rows at once are cut in tiles.
+    """
     if shape and shape[0] == "R":
         return "WANTED"
     if shape and shape[0] == "T":
-        return "ROWS"
-    count = size(shape[:-1])
-    return "1" if count == 1 else "4" if count <= 4 else "8"
+        return "ROWS" if tiled else "FEW"
+    return str(group_of_rows(size(shape[:-1]), tiled))
+
+
+@dataclass(frozen=True)
+class RowForms:
+    """How a launch of projections is cut in each form: template arguments and the launch's shape.
+
+    group: rows of a block. weights: how many of equally many outputs a block has side by side.
+    tiled: forms of more than 8 rows make tiles of dots on tensor cores (row_forms.cuh), ROWS rows
+    by ROWS outputs; else rows go by eights.
+    """
+
+    k: int
+    shape: LinearShape
+    x: Type
+    tiled: bool
+    weights: int = 1
+    factors: int = 0
+
+    @staticmethod
+    def can_tile(x: Type, weights: Sequence[Type], context: Context) -> bool:
+        """Whether activations and weights are bytes or nibbles, and the rows may be many."""
+        if x.dtype not in ACTIVATIONS or any(w.dtype not in BLOCKS for w in weights):
+            return False
+        if x.shape[0] in ("R", "T"):
+            most = context.options.max_rows if x.shape[0] == "T" else 1
+        else:
+            most = size(x.shape[:-1])
+        return group_of_rows(most, many=True) > 8
+
+    @property
+    def group(self) -> str:
+        return group_of(self.x.shape, self.tiled)
+
+    @property
+    def _makes_tiles(self) -> bool | None:
+        """Whether blocks make tiles; None: in some forms."""
+        return None if self.tiled and self.group == "ROWS" else self.tiled
+
+    def _cases(self, few: int, many: str) -> str:
+        """A number by form, as an expression of C++ and of Python."""
+        if self._makes_tiles is None and str(few) != many:
+            return f"{few} * (ROWS <= 8) + {many} * (ROWS > 8)"
+        return many if self._makes_tiles else str(few)
+
+    @property
+    def outputs(self) -> str:
+        """Of each weight, a block's."""
+        many = _halved(self.group) if self.weights == 2 else self.group
+        return self._cases(self.shape.outputs, many)
+
+    @property
+    def threads(self) -> str:
+        return self._cases(32 * self.shape.warps, str(TILE_THREADS))
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """Parameters of the emitted kernel; `arguments` are theirs."""
+        shape = ("class FORM",) if self.tiled else ("int ROW_TILES", "int WARPS")
+        return ("int K", *shape, "int ROWS")
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        few = (str(self.shape.row_tiles), str(self.shape.warps))
+        return (str(self.k), *((self._form,) if self.tiled else few), self.group)
+
+    @property
+    def _form(self) -> str:
+        counts = f"{self.weights}, {max(1, self.factors)}"
+        shape = f"LinearShape<{self.k}, {self.shape.row_tiles}, {self.shape.warps}>"
+        return f"RowForm<{self.group}, {shape}, {CTYPES[self.x.dtype]}, {counts}>"
+
+    def launch(
+        self,
+        kernel: Kernel,
+        arguments: Sequence[str],
+        signature: Signature,
+        outputs: Sequence[Dim],
+        in_place: tuple[Value, ...] = (),
+    ) -> Launch:
+        """The launch of a kernel over all rows and `outputs` of each projection, side by side."""
+        rows = signature.rows.replace("step->", "")
+        shared = self.shape.shared(self.group, self.weights, self.factors)
+        return Launch(
+            kernel,
+            tuple(arguments),
+            tuple(signature.args),
+            Grid(
+                " + ".join(f"ceil_div({n}, {self.outputs})" for n in outputs),
+                f"ceil_div({rows}, {self.group})",
+            ),
+            self.threads,
+            f"sizeof(typename {self._form}::Shared)" if self.tiled else shared,
+            in_place,
+            many=self._makes_tiles is None,
+        )
+
+
+def _halved(group: str) -> str:
+    return str(int(group) // 2) if group.isdigit() else f"({group} >> 1)"
 
 
 def check_weight(op: str, weight: Value) -> None:

@@ -163,29 +163,34 @@ __device__ inline auto read_ahead(const float* from, int block) {
   return Mine{Mine::there && n < N ? from[n] : 0.0f};
 }
 
-// The sums of squares that a producer left for each 32 values of a normed row, as the lanes of one warp hold them; warp w
-// has rows w, w + warps, ... They are read before the dots and folded behind them.
+// The sums of squares that a producer left for each 32 values of ROWS normed rows; warp w has rows w, w + warps, ... They
+// are read before the dots where registers can hold them, and folded behind the dots.
 template <int COUNT, int ROWS, int WARPS>
 struct RootSums {
   static constexpr int EACH = COUNT <= 32 ? 1 : COUNT <= 64 ? 2 : COUNT <= 128 ? 4 : COUNT <= 256 ? 8 : COUNT <= 512 ? 16 : 32;
+  static constexpr int TURNS = (ROWS + WARPS - 1) / WARPS;
+  static constexpr bool EARLY = TURNS * EACH <= 32;
   static_assert(COUNT <= 1024, "a normed row is at most 32,768 long");
-  float value[(ROWS + WARPS - 1) / WARPS][EACH];
+  const float* sums;
+  int first, rows;
+  float value[EARLY ? TURNS : 1][EACH];
+  __device__ void load(float (&to)[EACH], int turn) const {
+    const int r = int(threadIdx.x) / 32 + turn * WARPS;
+    UNROLL
+    for (int i = 0; i < EACH; i++) {
+      const int group = int(threadIdx.x) % 32 * EACH + i;
+      to[i] = r < ROWS && first + r < rows && group < COUNT ? sums[size_t(first + r) * COUNT + group] : -0.0f;
+    }
+  }
 };
 
 template <int COUNT, int ROWS, class L>
 __device__ inline RootSums<COUNT, ROWS, L::THREADS / 32> load_root_sums(const float* sums, int first, int rows) {
-  constexpr int WARPS = L::THREADS / 32;
-  using Sums = RootSums<COUNT, ROWS, WARPS>;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  Sums mine;
-  UNROLL
-  for (int j = 0; j < (ROWS + WARPS - 1) / WARPS; j++) {
-    const int r = warp + j * WARPS;
+  using Sums = RootSums<COUNT, ROWS, L::THREADS / 32>;
+  Sums mine = {sums, first, rows, {}};
+  if constexpr (Sums::EARLY) {
     UNROLL
-    for (int i = 0; i < Sums::EACH; i++) {
-      const int group = lane * Sums::EACH + i;
-      mine.value[j][i] = r < ROWS && first + r < rows && group < COUNT ? sums[size_t(first + r) * COUNT + group] : -0.0f;
-    }
+    for (int j = 0; j < Sums::TURNS; j++) mine.load(mine.value[j], j);
   }
   return mine;
 }
@@ -194,13 +199,15 @@ __device__ inline RootSums<COUNT, ROWS, L::THREADS / 32> load_root_sums(const fl
 template <int COUNT, int ROWS, int WARPS>
 __device__ inline void fold_root_sums(float (&factor)[ROWS], RootSums<COUNT, ROWS, WARPS> mine, float n, float eps) {
   UNROLL
-  for (int j = 0; j < (ROWS + WARPS - 1) / WARPS; j++) {
+  for (int j = 0; j < mine.TURNS; j++) {
+    auto& value = mine.value[mine.EARLY ? j : 0];
+    if (!mine.EARLY) mine.load(value, j);
     UNROLL
     for (int width = mine.EACH / 2; width > 0; width /= 2) {
       UNROLL
-      for (int i = 0; i < width; i++) mine.value[j][i] = mine.value[j][2 * i] + mine.value[j][2 * i + 1];
+      for (int i = 0; i < width; i++) value[i] = value[2 * i] + value[2 * i + 1];
     }
-    float v = mine.value[j][0];
+    float v = value[0];
     for (int step = 1; step < 32; step *= 2) v = v + __shfl_xor_sync(~0u, v, step);
     const int r = int(threadIdx.x) / 32 + j * WARPS;
     if (threadIdx.x % 32 == 0 && r < ROWS) factor[r] = 1.0f / sqrtf(v / n + eps);

@@ -1,10 +1,13 @@
-// How a projection of many rows is cut: a block makes ROWS x OUTPUTS dots, each of its warps WARP_ROWS x WARP_OUTPUTS of
-// them; DEPTH segments of 128 inputs are in shared memory or on their way there.
-template <int ROWS, int OUTPUTS, int WARP_ROWS, int WARP_OUTPUTS, int DEPTH>
+// How a projection of many rows is cut: a block makes TILE_ROWS x TILE_OUTPUTS dots, those with WEIGHTS weights side by
+// side, each of its warps WARP_ROWS x WARP_OUTPUTS of them; STAGES segments of 128 inputs are in shared memory or on their
+// way there.
+template <int TILE_ROWS, int TILE_OUTPUTS, int WARP_ROWS, int WARP_OUTPUTS, int STAGES, int WEIGHTS = 1>
 struct DotTile {
-  static constexpr int ROWS_EACH = ROWS, OUTPUTS_EACH = OUTPUTS, DEPTH_EACH = DEPTH;
-  static constexpr int WARPS_DOWN = ROWS / WARP_ROWS, WARPS = WARPS_DOWN * (OUTPUTS / WARP_OUTPUTS), THREADS = 32 * WARPS;
+  static constexpr int ROWS = TILE_ROWS, WIDTH = TILE_OUTPUTS, DEPTH = STAGES, WEIGHTS_EACH = WEIGHTS;
+  static constexpr int OUTPUTS = WIDTH / WEIGHTS;  // of each weight
+  static constexpr int WARPS_DOWN = ROWS / WARP_ROWS, WARPS = WARPS_DOWN * (WIDTH / WARP_OUTPUTS), THREADS = 32 * WARPS;
   static constexpr int DOWN = WARP_ROWS / 16, ACROSS = WARP_OUTPUTS / 8;  // of a warp, in tiles of mma
+  __host__ __device__ static constexpr int blocks(int outputs) { return (outputs + OUTPUTS - 1) / OUTPUTS; }
   __device__ static int first_row() { return int(threadIdx.x) / 32 % WARPS_DOWN * WARP_ROWS; }
   __device__ static int first_output() { return int(threadIdx.x) / 32 / WARPS_DOWN * WARP_OUTPUTS; }
 };
@@ -13,25 +16,34 @@ struct DotTile {
 // levels as the device layout has them.
 template <class W, class X, class L>
 struct TileSegment {
-  alignas(128) int8_t words[X::WORDS][L::ROWS_EACH][128];
-  alignas(128) uint8_t levels[L::OUTPUTS_EACH / 8][Tile<W>::PIECES][128];
-  alignas(16) float scales[L::ROWS_EACH][4], sums[W::OFFSET < 0 ? 1 : L::ROWS_EACH][4];
+  alignas(128) int8_t words[X::WORDS][L::ROWS][128];
+  alignas(128) uint8_t levels[L::WIDTH / 8][Tile<W>::PIECES][128];
+  alignas(16) float scales[L::ROWS][4], sums[W::OFFSET < 0 ? 1 : L::ROWS][4];
 };
 
 // A segment's scales and offsets of the outputs, in f32.
 template <class W, class L>
 struct WideScales {
-  alignas(16) float d[L::OUTPUTS_EACH][4], m[W::OFFSET < 0 ? 1 : L::OUTPUTS_EACH][4];
+  alignas(16) float d[L::WIDTH][4], m[W::OFFSET < 0 ? 1 : L::WIDTH][4];
 };
 
-// What a block shares: the segments that it works on, then the dots (a row is longer by 8, against bank conflicts).
+// What a block works on, before it has dots.
 template <class W, class X, class L>
-struct TileShared {
-  union {
-    TileSegment<W, X, L> segment[L::DEPTH_EACH];
-    float dot[L::ROWS_EACH][L::OUTPUTS_EACH + 8];
-  };
+struct TileStages {
+  TileSegment<W, X, L> segment[L::DEPTH];
   WideScales<W, L> wide[2];
+};
+
+// What a block shares: the segments that it works on, of any format, then the dots (a row is longer by 8, against bank
+// conflicts); and the factors of its rows.
+template <class L, int WORDS, int FACTORS>
+struct TileShared {
+  static constexpr int SEGMENT_BYTES = L::ROWS * (128 * WORDS + 32) + L::WIDTH * 128;
+  union {
+    alignas(128) uint8_t stages[L::DEPTH * SEGMENT_BYTES + L::DEPTH * 128 + L::WIDTH * 64];
+    float dots[L::ROWS][L::WIDTH + 8];
+  };
+  float factor[FACTORS][L::ROWS];
 };
 
 // A lane's dots of a warp: rows lane / 4 and 8 more, outputs lane % 4 * 2 and one more of each tile of mma.
@@ -74,15 +86,15 @@ struct RowCopies {
     UNROLL
     for (int p = 0; p < X::WORDS; p++) {
       UNROLL
-      for (int i = 0; i < L::ROWS_EACH; i += STEP) {
+      for (int i = 0; i < L::ROWS; i += STEP) {
         copy_async<16>(copies, &s.words[p][row + i][(piece ^ row % 8) * 16], words[p] + i * K, within && i < left);
       }
       words[p] += 128;
     }
     UNROLL
-    for (int i = 0; i < L::ROWS_EACH; i += SCALE_STEP) {
+    for (int i = 0; i < L::ROWS; i += SCALE_STEP) {
       const int at = threadIdx.x + i, from = i * (K / 32);
-      if (i + SCALE_STEP > L::ROWS_EACH && at >= L::ROWS_EACH) break;
+      if (i + SCALE_STEP > L::ROWS && at >= L::ROWS) break;
       copy_block_floats<K / 32>(copies, s.scales[at], scales + from, block, i < scales_left);
       if constexpr (W::OFFSET >= 0) copy_block_floats<K / 32>(copies, s.sums[at], sums + from, block, i < scales_left);
     }
@@ -94,10 +106,10 @@ struct RowCopies {
 
 // This thread's part of copying the outputs, segment by segment; outputs beyond the last tile are zeros. A block has as
 // many outputs of each weight, one weight's after the other's.
-template <class W, int N, int K, class X, class L, int WEIGHTS>
+template <class W, int N, int K, class X, class L>
 struct LevelCopies {
   static constexpr int THREADS_A_TILE = 8 * Tile<W>::PIECES, STEP = L::THREADS / THREADS_A_TILE;  // tiles copied at once
-  static constexpr int TILES = L::OUTPUTS_EACH / 8 / WEIGHTS;      // of each weight
+  static constexpr int WEIGHTS = L::WEIGHTS_EACH, TILES = L::OUTPUTS / 8;  // of each weight
   static constexpr int PLACES = STEP <= TILES ? WEIGHTS : 1;  // a turn has one weight, or each thread has one
   static_assert(TILES % STEP == 0 || STEP == TILES * WEIGHTS, "a thread's turns go over whole weights");
   const uint8_t* levels[PLACES];
@@ -121,10 +133,10 @@ struct LevelCopies {
 };
 
 // This thread's part of the outputs' scales, which go through registers on their way to become f32.
-template <class W, int N, int K, class L, int WEIGHTS>
+template <class W, int N, int K, class L>
 struct ScaleCopies {
-  static constexpr int TILES = L::OUTPUTS_EACH / 8 / WEIGHTS, EACH_TILE = Tile<W>::SCALE_BYTES * 4;  // halves
-  static constexpr int EACH = L::OUTPUTS_EACH / 8 * EACH_TILE / L::THREADS;
+  static constexpr int WEIGHTS = L::WEIGHTS_EACH, TILES = L::OUTPUTS / 8, EACH_TILE = Tile<W>::SCALE_BYTES * 4;  // halves
+  static constexpr int EACH = L::WIDTH / 8 * EACH_TILE / L::THREADS;
   static_assert(EACH >= 1 && EACH <= 4, "a thread has some halves of one output's scales or offsets");
   unsigned held[(EACH + 1) / 2];
   const uint8_t* halves;
@@ -158,7 +170,7 @@ struct LevelLoad {
 // Integer dots of a tile of mma, 4 blocks, and one of them as a float. A sum of one word's products is below 2^22, even
 // 16-fold from nibbles: it grows in the mantissa of START, and one subtraction gives it as a float.
 template <class W>
-__device__ inline void block_dots(Q8, int (&d)[4][4], const unsigned (&a)[1][4][4], const unsigned (&b)[4][2]) {
+__device__ inline void mma_dots(Q8, int (&d)[4][4], const unsigned (&a)[1][4][4], const unsigned (&b)[4][2]) {
   UNROLL
   for (int i = 0; i < 16; i++) d[i / 4][i % 4] = LevelLoad<W, Q8>::START;
   mma_s8(d, a[0], b);
@@ -171,7 +183,7 @@ __device__ inline float dot_value(Q8, int d) {
 
 // Two words a value: 128 * high + low, rounded once.
 template <class W>
-__device__ inline void block_dots(Q8x2, int (&d)[4][4], const unsigned (&a)[2][4][4], const unsigned (&b)[4][2]) {
+__device__ inline void mma_dots(Q8x2, int (&d)[4][4], const unsigned (&a)[2][4][4], const unsigned (&b)[4][2]) {
   UNROLL
   for (int i = 0; i < 16; i++) d[i / 4][i % 4] = 0;
   mma_s8(d, a[0], b);
@@ -268,7 +280,7 @@ struct OutputPart {
 template <class W, class X>
 __device__ inline void add_tile(float (&t)[4], const RowPart<W, X>& rows, const OutputPart<W, X>& outputs) {
   int dot[4][4];
-  block_dots<W>(X{}, dot, rows.words, outputs.levels);
+  mma_dots<W>(X{}, dot, rows.words, outputs.levels);
   UNROLL
   for (int e = 0; e < 4; e++) {
     const int row = e / 2, output = e % 2;
@@ -307,20 +319,22 @@ __device__ inline void add_segment(TileDots<L>& dots, const TileSegment<W, X, L>
   }
 }
 
-// All dots of a block's tile with its weights, to s.dot; a barrier must follow.
-template <class W, int N, int K, class L, int WEIGHTS, class X>
-__device__ inline void tile_rows(TileShared<W, X, L>& s, int block, const uint8_t* const (&weights)[WEIGHTS], X x, int first, int rows) {
-  constexpr int SEGMENTS = (K + 127) / 128, DEPTH = L::DEPTH_EACH;
+// All dots of a block's tile with its weights, to s.dots; a barrier must follow.
+template <class W, int N, int K, class L, class X, int WEIGHTS, int FACTORS>
+__device__ inline void tile_dots(TileShared<L, X::WORDS, FACTORS>& s, int block, const uint8_t* const (&weights)[WEIGHTS], X x, int first, int rows) {
+  constexpr int SEGMENTS = (K + 127) / 128, DEPTH = L::DEPTH;
   const LanePlaces<W, L> at_lane;
   const bool works = first + L::first_row() < rows;
   AsyncCopies copies;
   RowCopies<W, K, X, L> row_copies(x, first, rows);
-  LevelCopies<W, N, K, X, L, WEIGHTS> level_copies(weights, block);
-  ScaleCopies<W, N, K, L, WEIGHTS> scale_copies(weights, block);
+  LevelCopies<W, N, K, X, L> level_copies(weights, block);
+  ScaleCopies<W, N, K, L> scale_copies(weights, block);
+  static_assert(sizeof(TileStages<W, X, L>) <= sizeof(s.stages), "a format's segments are larger than thought");
+  auto& stages = *(TileStages<W, X, L>*)s.stages;
   const auto fetch = [&](int segment) {
     if (segment < SEGMENTS) {
-      row_copies.next(s.segment[segment % DEPTH], copies);
-      level_copies.next(s.segment[segment % DEPTH], copies);
+      row_copies.next(stages.segment[segment % DEPTH], copies);
+      level_copies.next(stages.segment[segment % DEPTH], copies);
     }
     commit_copies(copies);
   };
@@ -329,44 +343,31 @@ __device__ inline void tile_rows(TileShared<W, X, L>& s, int block, const uint8_
   for (int i = 0; i < L::DOWN * L::ACROSS * 4; i++) dots.t[i / 4 / L::ACROSS][i / 4 % L::ACROSS][i % 4] = -0.0f;
   for (int segment = 0; segment < DEPTH - 1; segment++) fetch(segment);
   scale_copies.load();
-  scale_copies.store(s.wide[0]);
+  scale_copies.store(stages.wide[0]);
   if (SEGMENTS > 1) scale_copies.load();
   for (int segment = 0; segment < SEGMENTS; segment++) {
     wait_copies<DEPTH - 2>(copies);
     __syncthreads();  // this segment has landed, and nobody works on the last one still
     fetch(segment + DEPTH - 1);
-    scale_copies.store(s.wide[(segment + 1) % 2]);
+    scale_copies.store(stages.wide[(segment + 1) % 2]);
     if (segment + 2 < SEGMENTS) scale_copies.load();
-    if (works) add_segment(dots, s.segment[segment % DEPTH], s.wide[segment % 2], at_lane);
+    if (works) add_segment(dots, stages.segment[segment % DEPTH], stages.wide[segment % 2], at_lane);
   }
   wait_copies<0>(copies);
   __syncthreads();
-  if (works) store_dots(dots, s);
+  if (works) store_dots(dots, s.dots);
 }
 
 // A warp's dots to shared memory.
-template <class W, class X, class L>
-__device__ inline void store_dots(const TileDots<L>& dots, TileShared<W, X, L>& s) {
-  const int lane = threadIdx.x % 32, row = L::first_row(), output = L::first_output();
+template <class L>
+__device__ inline void store_dots(const TileDots<L>& dots, float (&to)[L::ROWS][L::WIDTH + 8]) {
+  const int lane = threadIdx.x % 32, row = L::first_row() + lane / 4, output = L::first_output() + lane % 4 * 2;
   UNROLL
   for (int i = 0; i < L::DOWN; i++) {
     UNROLL
     for (int j = 0; j < L::ACROSS; j++) {
       UNROLL
-      for (int e = 0; e < 4; e++) {
-        s.dot[row + i * 16 + e / 2 * 8 + lane / 4][output + j * 8 + lane % 4 * 2 + e % 2] = dots.t[i][j][e];
-      }
+      for (int e = 0; e < 4; e++) to[row + i * 16 + e / 2 * 8][output + j * 8 + e % 2] = dots.t[i][j][e];
     }
-  }
-}
-
-// Calls store(r, n, output) for activation row first + r and output n, `output` of the block: its dot with weight w is
-// s.dot[r][w * OUTPUTS / WEIGHTS + output]. A warp has one row's group of 32 outputs.
-template <int N, class L, int WEIGHTS, class Store>
-__device__ inline void each_tile_output(int block, int first, int rows, Store store) {
-  constexpr int OUTPUTS = L::OUTPUTS_EACH / WEIGHTS, GROUPS = OUTPUTS / 32;
-  for (int i = threadIdx.x / 32; i < L::ROWS_EACH * GROUPS && first + i / GROUPS < rows; i += L::WARPS) {
-    const int output = i % GROUPS * 32 + threadIdx.x % 32, n = block * OUTPUTS + output;
-    if (n < N) store(i / GROUPS, n, output);
   }
 }

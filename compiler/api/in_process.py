@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from codegen import render, tables
 from codegen.expr import CTYPES
 from codegen.families import TILES
+from codegen.forms import group_of_rows, have_many
 from codegen.kernel import Arg, Launch
 from codegen.plan import Plan, Planned, root
 from compiler.api.tiles import tiled
@@ -36,25 +37,21 @@ PAGE = 64  # positions
 STEP_SIZE = "sizeof(Step)"
 
 
-def group(count: int) -> int:
-    """The form's row group for so many rows (templates/forward.cu.j2 chooses alike)."""
-    return 1 if count == 1 else 4 if count <= 4 else 8
-
-
 def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
 def tasks(plan: Plan, rows: int, wanted: int) -> tuple[Task, ...]:
     """Every launch of a step of these counts."""
-    forms = {"ROWS": group(rows), "WANTED": group(wanted)}
+    group = group_of_rows(rows, have_many(p.launch for p in plan.launches))
+    forms = {"ROWS": group, "FEW": min(group, 8), "WANTED": group_of_rows(wanted, many=False)}
     names = {"rows": rows, "wanted": wanted, "ceil_div": ceil_div, **forms}
 
     def number(text: str) -> int:
         return int(eval(text, {"__builtins__": {}}, names))
 
     def spelled(text: str) -> str:
-        return re.sub(r"\b(ROWS|WANTED)\b", lambda m: str(forms[m[0]]), text)
+        return re.sub(r"\b(ROWS|FEW|WANTED)\b", lambda m: str(forms[m[0]]), text)
 
     def task(p: Planned) -> Task:
         launch: Launch = p.launch

@@ -6,16 +6,16 @@
 #include <cstring>
 #include <vector>
 
-template <class W, int N, int K, class L, int WEIGHTS, class X>
+template <class W, int N, int K, class L, class X>
 __global__ void __launch_bounds__(L::THREADS) many_rows(const uint8_t* weight, X x, int rows, float* y) {
-  const int id = blockIdx.y * gridDim.x + blockIdx.x, first = id % gridDim.y * L::ROWS_EACH, block = id / gridDim.y;
-  auto& s = shared<TileShared<W, X, L>>();
-  const uint8_t* weights[WEIGHTS];
-  for (int w = 0; w < WEIGHTS; w++) weights[w] = weight + w * tile_at<W, K>((N + 7) / 8, 0);
-  tile_rows<W, N, K, L>(s, block, weights, x, first, rows);
+  const int id = blockIdx.y * gridDim.x + blockIdx.x, first = id % gridDim.y * L::ROWS, block = id / gridDim.y;
+  auto& s = shared<TileShared<L, X::WORDS, 1>>();
+  const uint8_t* weights[L::WEIGHTS_EACH];
+  for (int w = 0; w < L::WEIGHTS_EACH; w++) weights[w] = weight + w * tile_at<W, K>((N + 7) / 8, 0);
+  tile_dots<W, N, K, L>(s, block, weights, x, first, rows);
   __syncthreads();
-  each_tile_output<N, L, WEIGHTS>(block, first, rows, [&](int r, int n, int output) {
-    for (int w = 0; w < WEIGHTS; w++) y[(size_t(w) * rows + first + r) * N + n] = s.dot[r][w * L::OUTPUTS_EACH / WEIGHTS + output];
+  each_output<N, L, L::ROWS>(block, first, rows, [&](int r, int n, int output) {
+    for (int w = 0; w < L::WEIGHTS_EACH; w++) y[(size_t(w) * rows + first + r) * N + n] = dot_of(s, w, r, output);
   });
 }
 
@@ -192,11 +192,10 @@ size_t compare_by(const char* name, int rows, bool awkward, bool plain, Go go) {
   return wrong + far;
 }
 
-template <class W, class X, int N, int K, class L, int WEIGHTS = 1>
+template <class W, class X, int N, int K, class L>
 size_t compare(const char* name, int rows, bool awkward, bool plain = true) {
-  return compare_by<W, X, N, K, WEIGHTS>(name, rows, awkward, plain, [](const uint8_t* weight, X x, int count, float* y) {
-    constexpr int OUTPUTS = L::OUTPUTS_EACH / WEIGHTS;
-    const dim3 grid((N + OUTPUTS - 1) / OUTPUTS, (count + L::ROWS_EACH - 1) / L::ROWS_EACH);
-    launch(nullptr, many_rows<W, N, K, L, WEIGHTS, X>, Shape{grid, dim3(L::THREADS), sizeof(TileShared<W, X, L>)}, weight, x, count, y);
+  return compare_by<W, X, N, K, L::WEIGHTS_EACH>(name, rows, awkward, plain, [](const uint8_t* weight, X x, int count, float* y) {
+    const Shape shape{dim3(L::blocks(N), (count + L::ROWS - 1) / L::ROWS), dim3(L::THREADS), sizeof(TileShared<L, X::WORDS, 1>)};
+    launch(nullptr, many_rows<W, N, K, L, X>, shape, weight, x, count, y);
   });
 }

@@ -102,50 +102,50 @@ __global__ void __launch_bounds__(THREADS) norm_quant(const Step* step, const fl
 //     attn_v_out: f32[T, 32] = linear_3 * root_factor
 //     return attn_q_out, attn_k_out, attn_v_out
 //   }
-template <int K, int ROW_TILES, int WARPS, int ROWS, class W0, int N0, class W1, int N1, class W2, int N2>
-__global__ void __launch_bounds__(32 * WARPS) linear_attn_q_attn_k_attn_v(const Step* step, Q8 x, const uint8_t* attn_q, const float* square_sums, const uint8_t* attn_k, const uint8_t* attn_v, float* attn_q_out, float* attn_k_out, float* attn_v_out) {
-  using L = LinearShape<K, ROW_TILES, WARPS>;
+template <int K, class FORM, int ROWS, class W0, int N0, class W1, int N1, class W2, int N2>
+__global__ void __launch_bounds__(FORM::THREADS, FORM::RESIDENT) linear_attn_q_attn_k_attn_v(const Step* step, Q8 x, const uint8_t* attn_q, const float* square_sums, const uint8_t* attn_k, const uint8_t* attn_v, float* attn_q_out, float* attn_k_out, float* attn_v_out) {
+  using L = typename FORM::Shape;
   grid_dependency_trigger();
-  const int rows = step->rows, first = int(blockIdx.y) * ROWS;
+  const int rows = step->rows, first = first_row<FORM, ROWS>();
   if (first >= rows) return grid_dependency_wait();
-  auto& s = shared<LinearShared<L, ROWS, 1, 1>>();
-  int block = blockIdx.x;  // of this projection: each takes its blocks, then the next
+  auto& s = shared<typename FORM::Shared>();
+  int block = output_block<FORM>();  // of this projection: each takes its blocks, then the next
   if (block < L::blocks(N0)) {
-    const auto w = first_segment<W0, N0, K, L>(block, attn_q);
+    const auto w = early_weights<W0, N0, K, FORM>(block, {attn_q});
     grid_dependency_wait();
     const auto sums_0 = load_root_sums<2, ROWS, L>(square_sums, first, rows);
-    partial_dots<W0, N0, K, L, ROWS>(s.partials[0], block, attn_q, w, x, first, rows);
+    block_dots<W0, N0, K, FORM, ROWS>(s, block, {attn_q}, w, x, first, rows);
     fold_root_sums(s.factor[0], sums_0, 64.0f, 1.0e-5f);
     __syncthreads();
     each_output<N0, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
-      const float dot = folded_dot(s.partials[0], r, output);
+      const float dot = dot_of(s, 0, r, output);
       attn_q_out[size_t(first + r) * N0 + n] = dot * s.factor[0][r];
     });
     return;
   }
   block -= L::blocks(N0);
   if (block < L::blocks(N1)) {
-    const auto w = first_segment<W1, N1, K, L>(block, attn_k);
+    const auto w = early_weights<W1, N1, K, FORM>(block, {attn_k});
     grid_dependency_wait();
     const auto sums_0 = load_root_sums<2, ROWS, L>(square_sums, first, rows);
-    partial_dots<W1, N1, K, L, ROWS>(s.partials[0], block, attn_k, w, x, first, rows);
+    block_dots<W1, N1, K, FORM, ROWS>(s, block, {attn_k}, w, x, first, rows);
     fold_root_sums(s.factor[0], sums_0, 64.0f, 1.0e-5f);
     __syncthreads();
     each_output<N1, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
-      const float dot = folded_dot(s.partials[0], r, output);
+      const float dot = dot_of(s, 0, r, output);
       attn_k_out[size_t(first + r) * N1 + n] = dot * s.factor[0][r];
     });
     return;
   }
   block -= L::blocks(N1);
-  const auto w = first_segment<W2, N2, K, L>(block, attn_v);
+  const auto w = early_weights<W2, N2, K, FORM>(block, {attn_v});
   grid_dependency_wait();
   const auto sums_0 = load_root_sums<2, ROWS, L>(square_sums, first, rows);
-  partial_dots<W2, N2, K, L, ROWS>(s.partials[0], block, attn_v, w, x, first, rows);
+  block_dots<W2, N2, K, FORM, ROWS>(s, block, {attn_v}, w, x, first, rows);
   fold_root_sums(s.factor[0], sums_0, 64.0f, 1.0e-5f);
   __syncthreads();
   each_output<N2, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
-    const float dot = folded_dot(s.partials[0], r, output);
+    const float dot = dot_of(s, 0, r, output);
     attn_v_out[size_t(first + r) * N2 + n] = dot * s.factor[0][r];
   });
 }
@@ -278,22 +278,22 @@ __global__ void __launch_bounds__(THREADS) quantize(const Step* step, const floa
 //     s: f32[T, 2] = square_sums(x_2)
 //     return x_2, q, s
 //   }
-template <int N, int K, int ROW_TILES, int WARPS, int ROWS, class W0>
-__global__ void __launch_bounds__(32 * WARPS) linear_residual_attn_output(const Step* step, Q8 x, const uint8_t* attn_output, const float* x_2, float* x_3_out, const float* ffn_norm, Q8 q_out, float* s_2_out) {
-  using L = LinearShape<K, ROW_TILES, WARPS>;
+template <int N, int K, class FORM, int ROWS, class W0>
+__global__ void __launch_bounds__(FORM::THREADS, FORM::RESIDENT) linear_residual_attn_output(const Step* step, Q8 x, const uint8_t* attn_output, const float* x_2, float* x_3_out, const float* ffn_norm, Q8 q_out, float* s_2_out) {
+  using L = typename FORM::Shape;
   grid_dependency_trigger();
-  const int rows = step->rows, first = int(blockIdx.y) * ROWS, block = blockIdx.x;
+  const int rows = step->rows, first = first_row<FORM, ROWS>(), block = output_block<FORM>();
   if (first >= rows) return grid_dependency_wait();
-  const auto w0 = first_segment<W0, N, K, L>(block, attn_output);
+  const auto w = early_weights<W0, N, K, FORM>(block, {attn_output});
   grid_dependency_wait();
-  auto& s = shared<LinearShared<L, ROWS, 1, 1>>();
+  auto& s = shared<typename FORM::Shared>();
   const auto x_2_ahead = read_ahead<N, L, ROWS>(x_2, block, first, rows);
   const auto ffn_norm_ahead = read_ahead<N, L, ROWS>(ffn_norm, block);
-  partial_dots<W0, N, K, L, ROWS>(s.partials[0], block, attn_output, w0, x, first, rows);
+  block_dots<W0, N, K, FORM, ROWS>(s, block, {attn_output}, w, x, first, rows);
   __syncthreads();
   each_output<N, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
     const size_t at = size_t(first + r) * N + n;
-    const float linear = folded_dot(s.partials[0], r, output);
+    const float linear = dot_of(s, 0, r, output);
     const float x_2_n = x_2_ahead.there ? x_2_ahead.value : x_2[at];
     const float x_3 = x_2_n + linear;
     x_3_out[at] = x_3;
@@ -317,26 +317,24 @@ __global__ void __launch_bounds__(32 * WARPS) linear_residual_attn_output(const 
 //     glu: q8[T, 96] = quantize(mul_3)
 //     return glu
 //   }
-template <int N, int K, int ROW_TILES, int WARPS, int ROWS, class W0, class W1>
-__global__ void __launch_bounds__(32 * WARPS) glu_ffn_gate_ffn_up(const Step* step, Q8 x, const uint8_t* ffn_gate, const uint8_t* ffn_up, const float* square_sums, Q8 glu_out) {
-  using L = LinearShape<K, ROW_TILES, WARPS>;
+template <int N, int K, class FORM, int ROWS, class W0, class W1>
+__global__ void __launch_bounds__(FORM::THREADS, FORM::RESIDENT) glu_ffn_gate_ffn_up(const Step* step, Q8 x, const uint8_t* ffn_gate, const uint8_t* ffn_up, const float* square_sums, Q8 glu_out) {
+  using L = typename FORM::Shape;
   grid_dependency_trigger();
-  const int rows = step->rows, first = int(blockIdx.y) * ROWS, block = blockIdx.x;
+  const int rows = step->rows, first = first_row<FORM, ROWS>(), block = output_block<FORM>();
   if (first >= rows) return grid_dependency_wait();
-  const auto w0 = first_segment<W0, N, K, L>(block, ffn_gate);
-  const auto w1 = first_segment<W1, N, K, L>(block, ffn_up);
+  const auto w = early_weights<W0, N, K, FORM>(block, {ffn_gate, ffn_up});
   grid_dependency_wait();
-  auto& s = shared<LinearShared<L, ROWS, 2, 1>>();
+  auto& s = shared<typename FORM::Shared>();
   const auto sums_0 = load_root_sums<2, ROWS, L>(square_sums, first, rows);
-  partial_dots<W0, N, K, L, ROWS>(s.partials[0], block, ffn_gate, w0, x, first, rows);
-  partial_dots<W1, N, K, L, ROWS>(s.partials[1], block, ffn_up, w1, x, first, rows);
+  block_dots<W0, N, K, FORM, ROWS>(s, block, {ffn_gate, ffn_up}, w, x, first, rows);
   fold_root_sums(s.factor[0], sums_0, 64.0f, 1.0e-5f);
   __syncthreads();
   each_output<N, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
-    const float linear = folded_dot(s.partials[0], r, output);
+    const float linear = dot_of(s, 0, r, output);
     const float mul = linear * s.factor[0][r];
     const float silu = mul / (1.0f + exp32(-mul));
-    const float linear_2 = folded_dot(s.partials[1], r, output);
+    const float linear_2 = dot_of(s, 1, r, output);
     const float mul_2 = linear_2 * s.factor[0][r];
     const float mul_3 = silu * mul_2;
     quantize_warp<N>(mul_3, first + r, n, glu_out);
@@ -354,22 +352,22 @@ __global__ void __launch_bounds__(32 * WARPS) glu_ffn_gate_ffn_up(const Step* st
 //     s: f32[T, 2] = square_sums(x_2)
 //     return x_2, q, s
 //   }
-template <int N, int K, int ROW_TILES, int WARPS, int ROWS, class W0>
-__global__ void __launch_bounds__(32 * WARPS) linear_residual_ffn_down(const Step* step, Q8 x, const uint8_t* ffn_down, const float* x_2, float* x_2_2_out, const float* attn_norm, Q8 q_out, float* s_2_out) {
-  using L = LinearShape<K, ROW_TILES, WARPS>;
+template <int N, int K, class FORM, int ROWS, class W0>
+__global__ void __launch_bounds__(FORM::THREADS, FORM::RESIDENT) linear_residual_ffn_down(const Step* step, Q8 x, const uint8_t* ffn_down, const float* x_2, float* x_2_2_out, const float* attn_norm, Q8 q_out, float* s_2_out) {
+  using L = typename FORM::Shape;
   grid_dependency_trigger();
-  const int rows = step->rows, first = int(blockIdx.y) * ROWS, block = blockIdx.x;
+  const int rows = step->rows, first = first_row<FORM, ROWS>(), block = output_block<FORM>();
   if (first >= rows) return grid_dependency_wait();
-  const auto w0 = first_segment<W0, N, K, L>(block, ffn_down);
+  const auto w = early_weights<W0, N, K, FORM>(block, {ffn_down});
   grid_dependency_wait();
-  auto& s = shared<LinearShared<L, ROWS, 1, 1>>();
+  auto& s = shared<typename FORM::Shared>();
   const auto x_2_ahead = read_ahead<N, L, ROWS>(x_2, block, first, rows);
   const auto attn_norm_ahead = read_ahead<N, L, ROWS>(attn_norm, block);
-  partial_dots<W0, N, K, L, ROWS>(s.partials[0], block, ffn_down, w0, x, first, rows);
+  block_dots<W0, N, K, FORM, ROWS>(s, block, {ffn_down}, w, x, first, rows);
   __syncthreads();
   each_output<N, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
     const size_t at = size_t(first + r) * N + n;
-    const float linear = folded_dot(s.partials[0], r, output);
+    const float linear = dot_of(s, 0, r, output);
     const float x_2_n = x_2_ahead.there ? x_2_ahead.value : x_2[at];
     const float x_2_2 = x_2_n + linear;
     x_2_2_out[at] = x_2_2;
@@ -387,21 +385,21 @@ __global__ void __launch_bounds__(32 * WARPS) linear_residual_ffn_down(const Ste
 //     x_2: f32[T, 64] = x + linear
 //     return x_2
 //   }
-template <int N, int K, int ROW_TILES, int WARPS, int ROWS, class W0>
-__global__ void __launch_bounds__(32 * WARPS) linear_residual_ffn_down_2(const Step* step, Q8 x, const uint8_t* ffn_down, const float* x_2, float* x_2_2_out) {
-  using L = LinearShape<K, ROW_TILES, WARPS>;
+template <int N, int K, class FORM, int ROWS, class W0>
+__global__ void __launch_bounds__(FORM::THREADS, FORM::RESIDENT) linear_residual_ffn_down_2(const Step* step, Q8 x, const uint8_t* ffn_down, const float* x_2, float* x_2_2_out) {
+  using L = typename FORM::Shape;
   grid_dependency_trigger();
-  const int rows = step->rows, first = int(blockIdx.y) * ROWS, block = blockIdx.x;
+  const int rows = step->rows, first = first_row<FORM, ROWS>(), block = output_block<FORM>();
   if (first >= rows) return grid_dependency_wait();
-  const auto w0 = first_segment<W0, N, K, L>(block, ffn_down);
+  const auto w = early_weights<W0, N, K, FORM>(block, {ffn_down});
   grid_dependency_wait();
-  auto& s = shared<LinearShared<L, ROWS, 1, 1>>();
+  auto& s = shared<typename FORM::Shared>();
   const auto x_2_ahead = read_ahead<N, L, ROWS>(x_2, block, first, rows);
-  partial_dots<W0, N, K, L, ROWS>(s.partials[0], block, ffn_down, w0, x, first, rows);
+  block_dots<W0, N, K, FORM, ROWS>(s, block, {ffn_down}, w, x, first, rows);
   __syncthreads();
   each_output<N, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
     const size_t at = size_t(first + r) * N + n;
-    const float linear = folded_dot(s.partials[0], r, output);
+    const float linear = dot_of(s, 0, r, output);
     const float x_2_n = x_2_ahead.there ? x_2_ahead.value : x_2[at];
     const float x_2_2 = x_2_n + linear;
     x_2_2_out[at] = x_2_2;
@@ -709,7 +707,7 @@ void launch_all(Device& d, [[maybe_unused]] int rows, [[maybe_unused]] int wante
       d.step, b.x_2, vector(d, ATTN_NORM), b.attend_n_q, b.x_2_s);
   for (int l = 0; l < 3; l++) {
     // l0.attn_q_out: f32[T, 64], l0.attn_k_out: f32[T, 32], l0.attn_v_out: f32[T, 32]
-    run(d, linear_attn_q_attn_k_attn_v<64, 1, 1, ROWS, Q8_0, 64, Q8_0, 32, Q8_0, 32>, dim3(ceil_div(64, 8) + ceil_div(32, 8) + ceil_div(32, 8), ceil_div(rows, ROWS)), 32, ROWS * 68,
+    run(d, linear_attn_q_attn_k_attn_v<64, RowForm<ROWS, LinearShape<64, 1, 1>, Q8, 1, 1>, ROWS, Q8_0, 64, Q8_0, 32, Q8_0, 32>, dim3(ceil_div(64, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)) + ceil_div(32, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)) + ceil_div(32, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 32 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 1, 1>, Q8, 1, 1>::Shared),
         d.step, b.attend_n_q, tiles(d, ATTN_Q, l), b.x_2_s, tiles(d, ATTN_K, l), tiles(d, ATTN_V, l), b.attn_q_out, b.attn_k_out, b.attn_v_out);
     // l0.attend.q: f32[T, 4, 16], l0.kv.k_2: cache_f16[2, 16], l0.kv.v_2: cache_f16[2, 16]
     run(d, heads<16, 4, 4, 2, 2>, dim3(rows, 2), 128, sizeof(HeadsShared<16, 8, 4>),
@@ -721,17 +719,17 @@ void launch_all(Device& d, [[maybe_unused]] int rows, [[maybe_unused]] int wante
     run(d, quantize<64, 32>, dim3(rows), 32, 0,
         d.step, b.attention, b.quantize);
     // l0.x: f32[T, 64], l0.mlp.n.q: q8[T, 64], l0.x.s: f32[T, 2]
-    run(d, linear_residual_attn_output<64, 64, 4, 4, ROWS, Q8_0>, dim3(ceil_div(64, 32), ceil_div(rows, ROWS)), 128, ROWS * 260,
+    run(d, linear_residual_attn_output<64, 64, RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 1, 1>, ROWS, Q8_0>, dim3(ceil_div(64, 32 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 128 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 1, 1>::Shared),
         d.step, b.quantize, tiles(d, ATTN_OUTPUT, l), b.x_2, b.x, vector(d, FFN_NORM, l), b.mlp_n_q, b.x_s);
     // l0.glu: q8[T, 96]
-    run(d, glu_ffn_gate_ffn_up<96, 64, 4, 4, ROWS, Q8_0, Q8_0>, dim3(ceil_div(96, 32), ceil_div(rows, ROWS)), 128, ROWS * 516,
+    run(d, glu_ffn_gate_ffn_up<96, 64, RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 2, 1>, ROWS, Q8_0, Q8_0>, dim3(ceil_div(96, 32 * (ROWS <= 8) + (ROWS >> 1) * (ROWS > 8)), ceil_div(rows, ROWS)), 128 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 2, 1>::Shared),
         d.step, b.mlp_n_q, tiles(d, FFN_GATE, l), tiles(d, FFN_UP, l), b.x_s, b.glu);
     // l0.x_2: f32[T, 64], l1.attend.n.q: q8[T, 64], l0.x_2.s: f32[T, 2]
-    run(d, linear_residual_ffn_down<64, 96, 4, 4, ROWS, Q8_0>, dim3(ceil_div(64, 32), ceil_div(rows, ROWS)), 128, ROWS * 260,
+    run(d, linear_residual_ffn_down<64, 96, RowForm<ROWS, LinearShape<96, 4, 4>, Q8, 1, 1>, ROWS, Q8_0>, dim3(ceil_div(64, 32 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 128 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<96, 4, 4>, Q8, 1, 1>::Shared),
         d.step, b.glu, tiles(d, FFN_DOWN, l), b.x, b.x_2, vector(d, ATTN_NORM, l + 1), b.attend_n_q, b.x_2_s);
   }
   // l3.attn_q_out: f32[T, 64], l3.attn_k_out: f32[T, 32], l3.attn_v_out: f32[T, 32]
-  run(d, linear_attn_q_attn_k_attn_v<64, 1, 1, ROWS, Q8_0, 64, Q8_0, 32, Q8_0, 32>, dim3(ceil_div(64, 8) + ceil_div(32, 8) + ceil_div(32, 8), ceil_div(rows, ROWS)), 32, ROWS * 68,
+  run(d, linear_attn_q_attn_k_attn_v<64, RowForm<ROWS, LinearShape<64, 1, 1>, Q8, 1, 1>, ROWS, Q8_0, 64, Q8_0, 32, Q8_0, 32>, dim3(ceil_div(64, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)) + ceil_div(32, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)) + ceil_div(32, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 32 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 1, 1>, Q8, 1, 1>::Shared),
       d.step, b.attend_n_q, tiles(d, ATTN_Q, 3), b.x_2_s, tiles(d, ATTN_K, 3), tiles(d, ATTN_V, 3), b.attn_q_out_2, b.attn_k_out_2, b.attn_v_out_2);
   // l3.attend.q: f32[T, 4, 16], l3.kv.k_2: cache_f16[2, 16], l3.kv.v_2: cache_f16[2, 16]
   run(d, heads<16, 4, 4, 2, 2>, dim3(rows, 2), 128, sizeof(HeadsShared<16, 8, 4>),
@@ -743,13 +741,13 @@ void launch_all(Device& d, [[maybe_unused]] int rows, [[maybe_unused]] int wante
   run(d, quantize<64, 32>, dim3(rows), 32, 0,
       d.step, b.attention_2, b.quantize_2);
   // l3.x: f32[T, 64], l3.mlp.n.q: q8[T, 64], l3.x.s: f32[T, 2]
-  run(d, linear_residual_attn_output<64, 64, 4, 4, ROWS, Q8_0>, dim3(ceil_div(64, 32), ceil_div(rows, ROWS)), 128, ROWS * 260,
+  run(d, linear_residual_attn_output<64, 64, RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 1, 1>, ROWS, Q8_0>, dim3(ceil_div(64, 32 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 128 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 1, 1>::Shared),
       d.step, b.quantize_2, tiles(d, ATTN_OUTPUT, 3), b.x_2, b.x_3, vector(d, FFN_NORM, 3), b.mlp_n_q_2, b.x_s_2);
   // l3.glu: q8[T, 96]
-  run(d, glu_ffn_gate_ffn_up<96, 64, 4, 4, ROWS, Q8_0, Q8_0>, dim3(ceil_div(96, 32), ceil_div(rows, ROWS)), 128, ROWS * 516,
+  run(d, glu_ffn_gate_ffn_up<96, 64, RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 2, 1>, ROWS, Q8_0, Q8_0>, dim3(ceil_div(96, 32 * (ROWS <= 8) + (ROWS >> 1) * (ROWS > 8)), ceil_div(rows, ROWS)), 128 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 2, 1>::Shared),
       d.step, b.mlp_n_q_2, tiles(d, FFN_GATE, 3), tiles(d, FFN_UP, 3), b.x_s_2, b.glu_2);
   // l3.x_2: f32[T, 64]
-  run(d, linear_residual_ffn_down_2<64, 96, 1, 1, ROWS, Q8_0>, dim3(ceil_div(64, 8), ceil_div(rows, ROWS)), 32, ROWS * 68,
+  run(d, linear_residual_ffn_down_2<64, 96, RowForm<ROWS, LinearShape<96, 1, 1>, Q8, 1, 1>, ROWS, Q8_0>, dim3(ceil_div(64, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 32 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<96, 1, 1>, Q8, 1, 1>::Shared),
       d.step, b.glu_2, tiles(d, FFN_DOWN, 3), b.x_3, b.x_2_2);
   // wanted: f32[R, 64]
   run(d, wanted_rows<64>, dim3(ceil_div(wanted * 64, 256)), 256, 0,
@@ -765,11 +763,22 @@ void launch_all(Device& d, [[maybe_unused]] int rows, [[maybe_unused]] int wante
       d.step, b.logits, b.next);
 }
 
+template <int ROWS>
+void launch_rows(Device& d, int rows, int wanted) {
+  if constexpr (ROWS > 4) {
+    if (wanted > 4) return launch_all<ROWS, 8>(d, rows, wanted);
+  }
+  if constexpr (ROWS > 1) {
+    if (wanted > 1) return launch_all<ROWS, 4>(d, rows, wanted);
+  }
+  launch_all<ROWS, 1>(d, rows, wanted);
+}
+
 void forward(Device& d, int rows, int wanted) {
-  if (rows == 1) return launch_all<1, 1>(d, rows, wanted);
-  if (rows <= 4) return wanted == 1 ? launch_all<4, 1>(d, rows, wanted) : launch_all<4, 4>(d, rows, wanted);
-  if (wanted == 1) return launch_all<8, 1>(d, rows, wanted);
-  return wanted <= 4 ? launch_all<8, 4>(d, rows, wanted) : launch_all<8, 8>(d, rows, wanted);
+  if (rows <= 1) return launch_rows<1>(d, rows, wanted);
+  if (rows <= 4) return launch_rows<4>(d, rows, wanted);
+  if (rows <= 16) return launch_rows<8>(d, rows, wanted);
+  return launch_rows<64>(d, rows, wanted);
 }
 
 // Rows first_row .. of a tensor as the checkpoint stores it, on the device, to their place.

@@ -1,0 +1,79 @@
+// A form of few rows of quantized activations: a block's warps share the tiles of its outputs.
+template <class L, int ROWS, int WEIGHTS, int FACTORS>
+struct FewRows {
+  static constexpr bool TILED = false;
+  static constexpr int THREADS = L::THREADS, RESIDENT = 0;  // blocks an SM: no bound
+  using Shape = L;
+  using Shared = LinearShared<L, ROWS, WEIGHTS, FACTORS>;
+};
+
+// A form of many rows: blocks make tiles. TILED tells it from FewRows.
+template <class L, class X, int FACTORS>
+struct ManyRows {
+  static constexpr bool TILED = true;
+  static constexpr int THREADS = L::THREADS, RESIDENT = L::DOWN * L::ACROSS <= 4 ? 2 : 1;  // blocks an SM
+  using Shape = L;
+  using Shared = TileShared<L, X::WORDS, FACTORS>;
+};
+
+// How rows of quantized activations are cut in a form of ROWS: as FEW has it, or in tiles.
+template <int ROWS, class FEW, class X, int WEIGHTS, int FACTORS>
+struct RowForm : FewRows<FEW, ROWS, WEIGHTS, FACTORS> {};
+template <class FEW, class X, int WEIGHTS, int FACTORS>
+struct RowForm<64, FEW, X, WEIGHTS, FACTORS> : ManyRows<DotTile<64, 64, 16, 32, X::WORDS == 1 ? 4 : 3, WEIGHTS>, X, FACTORS> {};
+template <class FEW, class X, int WEIGHTS, int FACTORS>
+struct RowForm<128, FEW, X, WEIGHTS, FACTORS> : ManyRows<DotTile<128, 128, 32, 64, X::WORDS == 1 ? 4 : 2, WEIGHTS>, X, FACTORS> {};
+
+// The dot of row r and output `output` of the block's with one of its weights.
+template <class L, int WORDS, int FACTORS>
+__device__ inline float dot_of(const TileShared<L, WORDS, FACTORS>& s, int weight, int r, int output) {
+  return s.dots[r][weight * L::OUTPUTS + output];
+}
+
+template <class L, int ROWS, int WEIGHTS, int FACTORS>
+__device__ inline float dot_of(const LinearShared<L, ROWS, WEIGHTS, FACTORS>& s, int weight, int r, int output) {
+  return folded_dot(s.partials[weight], r, output);
+}
+
+// What is loaded before the wait for the launches before this one: each weight's first tile, in forms of few rows.
+template <class W, int WEIGHTS>
+struct EarlyWeights {
+  Segment<W> first[WEIGHTS];
+};
+
+template <class W, int N, int K, class FORM, int WEIGHTS>
+__device__ inline auto early_weights(int block, const uint8_t* const (&weights)[WEIGHTS]) {
+  if constexpr (FORM::TILED) {
+    return block;
+  } else {
+    EarlyWeights<W, WEIGHTS> early;
+    UNROLL
+    for (int i = 0; i < WEIGHTS; i++) early.first[i] = first_segment<W, N, K, typename FORM::Shape>(block, weights[i]);
+    return early;
+  }
+}
+
+// All dots of a block with its weights, as the form has it; a barrier must follow.
+template <class W, int N, int K, class FORM, int ROWS, class X, class EARLY, int WEIGHTS>
+__device__ inline void block_dots(typename FORM::Shared& s, int block, const uint8_t* const (&weights)[WEIGHTS], const EARLY& early, X x, int first, int rows) {
+  using L = typename FORM::Shape;
+  if constexpr (FORM::TILED) {
+    tile_dots<W, N, K, L>(s, block, weights, x, first, rows);
+  } else {
+    UNROLL
+    for (int i = 0; i < WEIGHTS; i++) partial_dots<W, N, K, L, ROWS>(s.partials[i], block, weights[i], early.first[i], x, first, rows);
+  }
+}
+
+// Which rows and which outputs a block has: blocks of the same weights are neighbours, where there are many.
+template <class FORM, int ROWS>
+__device__ inline int first_row() {
+  if constexpr (FORM::TILED) return int((blockIdx.y * gridDim.x + blockIdx.x) % gridDim.y) * ROWS;
+  else return int(blockIdx.y) * ROWS;
+}
+
+template <class FORM>
+__device__ inline int output_block() {
+  if constexpr (FORM::TILED) return int((blockIdx.y * gridDim.x + blockIdx.x) / gridDim.y);
+  else return int(blockIdx.x);
+}

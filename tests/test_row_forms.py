@@ -1,0 +1,66 @@
+"""Projections of many rows in whole programs: tiles of 64 and of 128 rows give the bits of the VM.
+
+What a projection is fused with (bias, norm's factor, activation, residual, quantizing, sums of
+squares) works on a tile's outputs as on a row's.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler import pipeline
+from compiler.target import HOST, Options
+from runtime import toolchain
+from runtime.compare import different
+from runtime.vm import run_program
+from tests.merged import awkward, compiled, merged, run
+from tests.samples import program_of
+
+SIBLINGS = """
+input x: f32[{rows}, 576]
+input g: f32[576]
+input q: q8_0[100, 576]
+input k: q4_1[40, 576]
+input v: q8_0[33, 576]
+input b: f32[40]
+n = rmsnorm(x, g, 1e-5)
+return linear(n, q), linear(n, k, b), linear(n, v)
+"""
+FEED_FORWARD = """
+input x: f32[{rows}, 160]
+input g: f32[160]
+input h: f32[160]
+input gate: {w}[192, 160]
+input up: {w}[192, 160]
+input down: q8_0[160, 192]
+input head: q4_0[65, 160]
+n = rmsnorm(x, g, 1e-5)
+y = x + linear(silu(linear(n, gate)) * linear(n, up), down)
+return y, linear(rmsnorm(y, h, 1e-5), head)
+"""
+MIXED = "input x: f32[{rows}, 96]\ninput a: q8_0[64, 96]\ninput b: q4_0[64, 96]\n" + (
+    "return silu(linear(x, a)) * linear(x, b)\n"
+)
+UNIT = (
+    SIBLINGS.format(rows=70),
+    SIBLINGS.format(rows=17),
+    FEED_FORWARD.format(rows=65, w="q4_1"),
+    FEED_FORWARD.format(rows=257, w="q8_0"),
+    MIXED.format(rows=33),
+)
+
+
+@pytest.mark.parametrize(("numerics", "unit"), [("int8", UNIT), ("int8x2", UNIT[1:3])])
+def test_tiles_of_rows_give_the_bits_of_the_vm(numerics: str, unit: tuple[str, ...]) -> None:
+    whole = merged([program_of(text) for text in unit])
+    built = compiled(whole, Options(numerics))
+    assert "RowForm<64, LinearShape<" in built.text
+    assert ("RowForm<128, LinearShape<" in built.text) == (unit is UNIT)
+    binary = toolchain.build(built.text, extra=("-O1",))
+    reference = pipeline.lower(whole, Options(numerics), HOST)[0]
+    for inputs in ({}, awkward(whole, 1)):
+        want = run_program(reference, inputs)
+        for seed in ("0", "3"):
+            got = run(binary, inputs, "--host-seed", seed)
+            wrong = {name: int(different(a, got[name]).sum()) for name, a in want.items()}
+            assert not any(wrong.values()), wrong
