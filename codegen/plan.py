@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from codegen import limits, memory, roll
 from codegen.expr import identifier
@@ -73,6 +74,20 @@ class Plan:
     @property
     def graph(self) -> Graph:
         return self.program.graph
+
+    @cached_property
+    def family_names(self) -> tuple[str, ...]:
+        """What the emitted tables call each family."""
+        taken: set[str] = set()
+        labels = (f.label.replace(".", "_").upper() for f in self.families)
+        return tuple(identifier(label, taken) for label in labels)
+
+    @cached_property
+    def cache_names(self) -> tuple[str, ...]:
+        """The same of each cache family."""
+        taken = set(self.family_names)
+        names = (f.name.replace("{}", "").replace(".", "_").strip("_") for f in self.cache_families)
+        return tuple(identifier(f"{n.upper().replace('__', '_')}_CACHE", taken) for n in names)
 
     def cache_leaf(self, value: Value) -> Value:
         """The cache that a version belongs to."""

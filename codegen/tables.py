@@ -71,16 +71,11 @@ def _string(text: str) -> str:
 
 
 def family_name(plan: Plan, index: int) -> str:
-    taken: set[str] = set()
-    return [identifier(f.label.replace(".", "_").upper(), taken) for f in plan.families][index]
+    return plan.family_names[index]
 
 
 def cache_name(plan: Plan, index: int) -> str:
-    taken = {family_name(plan, i) for i in range(len(plan.families))}
-    labels = [
-        f.name.replace("{}", "").replace(".", "_").strip("_").upper() for f in plan.cache_families
-    ]
-    return [identifier(f"{label.replace('__', '_')}_CACHE", taken) for label in labels][index]
+    return plan.cache_names[index]
 
 
 def _weight(plan: Plan, index: int) -> Row:
