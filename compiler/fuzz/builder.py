@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
 
+from compiler.fuzz import draw
+from compiler.fuzz.draw import EVERYTHING, Menu
 from compiler.graph import Attr, Graph, Node, Note, Value, const, leaf
 from compiler.ops import OPS, OpError, build
 from compiler.types import BLOCKS, CACHES, ROWS, Dim, Type, size
@@ -22,8 +24,9 @@ class Builder:
     """rows: the first dim of values that have one entry a row; T in programs that run in steps.
 
     bounds: inputs whose integers are indices below a number. weights: names of inputs that a
-    checkpoint could hold. words: what weights, other inputs and values are called last: kernels
-    whose values are called alike are one text, and compiled once.
+    checkpoint could hold. words: what weights, other inputs and values are called last. menu: sizes
+    that come more often. Kernels whose values are called alike and whose sizes are the same are
+    compiled once a unit.
     """
 
     rng: Random
@@ -33,6 +36,7 @@ class Builder:
     bounds: dict[Value, int] = field(default_factory=dict[Value, int])
     weights: set[str] = field(default_factory=set[str])
     words: tuple[str, str, str] = ("w", "x", "v")
+    menu: Menu = EVERYTHING
     notes: dict[Node, Note] = field(default_factory=dict[Node, Note])
     leaves: int = 0
 
@@ -60,6 +64,8 @@ class Builder:
         formats = ("f32", "f16", "bf16")
         if len(shape) > 1 and shape[-1] % 32 == 0:
             formats = (*BLOCKS, *BLOCKS, *BLOCKS, *formats)
+        usual = [f for f in formats if f in self.menu.formats] or formats
+        formats = usual if self.chance(0.9) else formats
         chosen = dtype or ("f32" if len(shape) == 1 else self.rng.choice(formats))
         made = self.input(chosen, *shape, kept=len(shape) == 1 and self.chance(0.3))
         self.weights.add(str(made.node.attr("name")))
@@ -125,7 +131,12 @@ class Builder:
         fits = [v for v in fits if v.type.shape[0] == self.rows and width in (0, v.type.shape[1])]
         if fits and self.chance(0.8):
             return self.pick(fits)
-        return self.input("f32", self.rows, width or self.rng.choice((32, 64, 96, 160, 35, 128)))
+        return self.input("f32", self.rows, width or self.width(grouped=self.chance(0.85)))
+
+    def width(self, grouped: bool) -> int:
+        """A last axis; `grouped`: of blocks."""
+        usual = self.menu.grouped if grouped else self.menu.plain
+        return self.rng.choice(usual) if self.chance(0.85) else draw.width(self.rng, grouped)
 
     def scalar(self) -> Value:
         return const(self.rng.choice((0.5, -0.0, 2.0, -1.5, 0.0, 1e-3)), "f32")

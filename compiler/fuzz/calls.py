@@ -71,7 +71,7 @@ def _group(b: Builder, pattern: Pattern, sizes: Sizes) -> None:
     for slot in pattern.slots:
         letter = slot.dims[-1] if slot.dtype in (*BLOCKS, *ACTIVATIONS) else 1
         if isinstance(letter, str) and b.chance(0.3):
-            sizes.setdefault(letter, draw.width(b.rng, True))
+            sizes.setdefault(letter, b.width(grouped=True))
 
 
 def _from_pool(b: Builder, pattern: Pattern, slot: Slot, sizes: Sizes) -> Value | None:
@@ -123,13 +123,13 @@ def _dim(b: Builder, pattern: Pattern, slot: Slot, at: int, sizes: Sizes, groupe
         return letter if isinstance(letter, int) else sizes[letter]
     last = at == len(slot.dims) - 1
     if letter in grouped:
-        drawn: Dim = draw.width(b.rng, True)
+        drawn: Dim = b.width(grouped=True)
     elif at == 0 and not last and slot.dtype not in (*BLOCKS, *CACHES) and b.chance(0.8):
         drawn = b.rows
     elif slot.dtype in CACHES or len(slot.dims) == 3:
         drawn = b.rng.choice(draw.HEAD_DIMS if last else draw.HEADS)
     else:
-        drawn = draw.width(b.rng, False) if last or b.chance(0.3) else b.rng.choice(draw.COUNTS)
+        drawn = b.width(grouped=False) if last or b.chance(0.3) else b.rng.choice(draw.COUNTS)
     sizes[letter] = drawn
     return drawn
 

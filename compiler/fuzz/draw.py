@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -30,6 +31,40 @@ SPECIAL = np.array([b | sign for b in _BITS for sign in (0, 0x80000000)], np.uin
     np.float32
 )
 STYLES = ("normal", "normal", "normal", "normal", "ties", "wide", "awkward", "rows")
+
+
+@dataclass(frozen=True)
+class Menu:
+    """Sizes that a unit's programs take mostly. heads: kv heads, queries a kv head, dims."""
+
+    grouped: tuple[int, ...] = GROUPED
+    plain: tuple[int, ...] = WIDTHS
+    formats: tuple[str, ...] = (*BLOCKS, "f32", "f16", "bf16")
+    heads: tuple[tuple[int, int, int], ...] = ((2, 2, 32),)
+    windows: tuple[int, ...] = (0,)
+    experts: tuple[tuple[int, int], ...] = ((4, 2),)  # how many, how many are picked
+
+
+EVERYTHING = Menu()
+
+
+def menu(rng: Random) -> Menu:
+    """A few sizes of each kind."""
+    blocks = tuple(rng.sample(BLOCKS, 2))
+    experts = rng.choice((2, 3, 4, 5, 8))
+    return Menu(
+        (rng.choice(GROUPED[:4]), rng.choice(GROUPED[:4]), rng.choice(GROUPED)),
+        tuple(rng.sample(WIDTHS, 4)),
+        (*blocks, *blocks, *blocks, rng.choice(("f32", "f16", "bf16")), "f32"),
+        tuple(_heads(rng) for _ in range(2)),
+        (0, rng.choice((0, 1, 5, 64, 65))),
+        ((experts, rng.randint(1, min(experts, 4))),),
+    )
+
+
+def _heads(rng: Random) -> tuple[int, int, int]:
+    dims = (16, 32, 32, 64, 64, 128, 33, 7)
+    return rng.choice((1, 2, 3)), rng.choice((1, 1, 2, 3, 4)), rng.choice(dims)
 
 
 def width(rng: Random, grouped: bool) -> int:

@@ -30,7 +30,7 @@ def norm(b: Builder, x: Value) -> Value:
     weight = [b.weight(width(x))] if b.chance(0.75) else []
     name = "layernorm" if b.chance(0.2) else "rmsnorm"
     more = [b.weight(width(x))] if name == "layernorm" and weight and b.chance(0.5) else []
-    return b.maybe(b.op(name, x, *weight, *more, eps=b.rng.choice((1e-6, 1e-5, 0.0 + 1e-3))))
+    return b.maybe(b.op(name, x, *weight, *more, eps=b.rng.choice((1e-6, 1e-5))))
 
 
 def activation(b: Builder, x: Value) -> Value:
@@ -58,7 +58,7 @@ def residual(b: Builder, x: Value, y: Value) -> Value:
 
 def mlp(b: Builder, x: Value) -> Value:
     """x + down(act(gate(norm(x))) * up(norm(x)))."""
-    hidden = b.rng.choice((32, 64, 160))
+    hidden = b.width(grouped=True)
     n = norm(b, x) if b.chance(0.9) else x
     gate = b.maybe(project(b, n, hidden))
     up = b.maybe(project(b, n, hidden))
@@ -99,8 +99,8 @@ def rotation(b: Builder, dims: int) -> dict[str, float | int]:
 
 def attend(b: Builder, x: Value) -> Value:
     """x + out(attention(rope(q), k, v)) with all that models put between."""
-    groups, dims = b.rng.choice((1, 2, 3)), b.rng.choice((16, 32, 32, 64, 33))
-    heads = groups * b.rng.choice((1, 1, 2, 3))
+    groups, queries, dims = b.rng.choice(b.menu.heads)
+    heads = groups * queries
     n = norm(b, x)
     angles = rotation(b, dims)
     q = head(b, project(b, n, heads * dims), heads, dims, angles)
@@ -108,7 +108,7 @@ def attend(b: Builder, x: Value) -> Value:
     v = b.op("heads", project(b, n, groups * dims), count=groups)
     keys = b.op("append", b.cache(groups, dims), k, b.step_rows)
     values = b.op("append", b.cache(groups, dims), v, b.step_rows)
-    window = b.rng.choice((0, 0, 0, 1, 5, 64, 65))
+    window = b.rng.choice(b.menu.windows)
     y = b.maybe(b.op("attention", q, keys, values, b.step_rows, window=window))
     if b.chance(0.3):
         y = b.op("mul", y, b.op("sigmoid", project(b, n, heads * dims)))
@@ -117,8 +117,7 @@ def attend(b: Builder, x: Value) -> Value:
 
 def experts(b: Builder, x: Value) -> Value:
     """x + the prelude's moe of norm(x)."""
-    count, hidden = b.rng.choice((2, 4, 5, 8)), b.rng.choice((32, 64))
-    picks = b.rng.randint(1, min(count, 4))
+    (count, picks), hidden = b.rng.choice(b.menu.experts), b.width(grouped=True)
     n = norm(b, x)
     scores = project(b, n, count, dtype=b.rng.choice(("f32", "f32", "")))
     values, index = b.call("top_k", [scores], {"k": picks})
@@ -157,7 +156,7 @@ def embedded(b: Builder, x: Value) -> Value:
 def chosen(b: Builder, x: Value) -> Value:
     """The end of a model: wanted rows, norm, logits, the choice."""
     last = b.op("wanted", x, b.step_rows) if b.chance(0.7) else x
-    logits = project(b, norm(b, last), b.rng.choice((33, 257)))
+    logits = project(b, norm(b, last), b.rng.choice((b.menu.plain[0], 257)))
     b.put(b.op("choose" if b.chance(0.7) else "argmax", b.maybe(logits, 0.6)))
     return x
 
@@ -184,7 +183,7 @@ def projected(b: Builder, x: Value) -> Value:
     """Projections of one activation, of different formats; a norm before them now and then."""
     n = norm(b, residual(b, x, b.activation(width(x)))) if b.chance(0.6) else x
     for _ in range(b.rng.randint(1, 3)):
-        b.put(project(b, n, b.rng.choice((1, 9, 32, 64))))
+        b.put(project(b, n, b.width(grouped=b.chance(0.6))))
     return project(b, n, width(x))
 
 

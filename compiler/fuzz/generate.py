@@ -59,10 +59,11 @@ class Case:
 @dataclass(frozen=True)
 class Shared:
     """What the cases of a unit have in common: the rows, their steps, whether values are dumped,
-    what values are called."""
+    what values are called, which sizes come often."""
 
     rows: Array
     words: tuple[str, str, str]
+    menu: draw.Menu
     steps: tuple[Step, ...] = ()
     dump: bool = field(default=False)
 
@@ -73,12 +74,13 @@ def shared_of(seed: int, unit: int, in_steps: bool | None = None) -> Shared:
     stepped = rng.random() < 0.4 if in_steps is None else in_steps
     dump = rng.random() < 0.15
     words = (rng.choice(WORDS), rng.choice(WORDS), rng.choice(WORDS))
+    menu = draw.menu(rng)
     if not stepped:
         count = rng.choice((*draw.COUNTS, 6, 33))
-        return Shared(draw.places(count, rng, ordered=False), words, (), dump)
+        return Shared(draw.places(count, rng, ordered=False), words, menu, (), dump)
     sizes = [rng.choice((1, 1, 2, 3, 4, 5, 8, 9, 17)) for _ in range(rng.randint(1, 4))]
     steps = tuple(Step(n, _wanted(n, rng)) for n in sizes)
-    return Shared(draw.places(sum(sizes), rng, ordered=True), words, steps, dump)
+    return Shared(draw.places(sum(sizes), rng, ordered=True), words, menu, steps, dump)
 
 
 def _wanted(rows: int, rng: Random) -> tuple[int, ...]:
@@ -91,7 +93,8 @@ def case_of(seed: int, number: int, numerics: str = "all", in_steps: bool | None
     shared = shared_of(seed, number // UNIT, in_steps)
     for attempt in range(100):
         rng = Random(f"{seed}.{number}.{attempt}")
-        b = Builder(rng, ROWS if shared.steps else len(shared.rows), words=shared.words)
+        rows = ROWS if shared.steps else len(shared.rows)
+        b = Builder(rng, rows, words=shared.words, menu=shared.menu)
         _fill(b)
         graph = b.graph()
         if graph.results:
