@@ -151,6 +151,6 @@ def test_threads_are_limited() -> None:
 
 def test_rows_count_at_their_greatest() -> None:
     """What depends on T is refused for the rows that the options allow."""
-    planned(program("llama"), options=Options(max_rows=500_000))
+    planned(program("llama"), options=Options("f32", max_rows=500_000))
     with pytest.raises(ProgramError, match="takes at most 65535 blocks side by side"):
-        planned(program("llama"), options=Options(max_rows=600_000))
+        planned(program("llama"), options=Options("f32", max_rows=600_000))
