@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import passes
 from compiler import pipeline
 from compiler.api.reference import bits, session
 from compiler.api.running import generated, model_argv
+from compiler.api.values import Generated
 from compiler.pipeline import Compiled, Model
 from compiler.target import HOST, NUMERICS, Options
 from runtime import toolchain
@@ -21,6 +23,7 @@ from runtime.compare import difference
 from runtime.traced import all_logits
 from runtime.vm import run_program
 from tests.merged import compiled, groups, merged, rows_values, run
+from tests.model_runs import random_prompt
 from tests.small_models import MODELS, OP_PROGRAMS, checkpoint, model, program
 from tests.test_codegen_ops import SEEDS, differences, is_other, lowered
 
@@ -106,22 +109,42 @@ def test_other_ops_over_the_rows_of_a_step(tmp_path: Path) -> None:
     check(whole, Options("int8x2", max_rows=16, max_seqs=16), tmp_path)
 
 
-def check(given: Model, options: Options, folder: Path) -> None:
-    """Logits of every row of PROMPTS and three tokens behind each, host against VM."""
+@pytest.mark.parametrize(("name", "numerics"), [("qwen3", "int8"), ("qwen3moe", "int8x2")])
+def test_a_step_of_many_rows(name: str, numerics: str, tmp_path: Path) -> None:
+    """The forms of 64 and 128 rows, the last group of which is not full."""
+    prompts = tuple(random_prompt(seed, n, 160) for seed, n in enumerate((150, 1, 140, 6)))
+    options = Options(numerics, max_rows=320, max_seqs=320)
+    flags = (("--chunk", "320"), ("--chunk", "70", "--host-seed", "5"))
+    check(model(name, 1), options, tmp_path, prompts, flags)
+
+
+SHORT = ((), ("--chunk", "3"), ("--chunk", "1", "--host-seed", "5"))
+
+
+def check(
+    given: Model,
+    options: Options,
+    folder: Path,
+    prompts: Sequence[list[int]] = PROMPTS,
+    ways: Sequence[tuple[str, ...]] = SHORT,
+) -> None:
+    """Logits of every row of the prompts and three tokens behind each, host against VM."""
     made = pipeline.compile_model(given, options, HOST)
-    for flags in ((), ("--chunk", "3"), ("--chunk", "1", "--host-seed", "5")):
-        ran = results(made, folder, flags)
-        for prompt, tokens, logits in zip(PROMPTS, ran.tokens, ran.logits, strict=True):
+    for flags in ways:
+        ran = results(made, folder, prompts, flags)
+        for prompt, tokens, logits in zip(prompts, ran.tokens, ran.logits, strict=True):
             fed = [*prompt, *tokens[:-1]]
             want = all_logits(session(given, bits(given, options)), fed)
             assert difference(f"logits {flags}", want, logits) is None
             assert list(tokens) == np.argmax(want[len(prompt) - 1 :], axis=1).tolist()
 
 
-def results(made: Compiled, folder: Path, flags: tuple[str, ...]):
+def results(
+    made: Compiled, folder: Path, prompts: Sequence[list[int]], flags: tuple[str, ...]
+) -> Generated:
     binary = toolchain.build(made.text, extra=QUICK)
-    argv = [*model_argv(made.model, PROMPTS, 3, folder), *flags]
-    return generated(binary, argv, [len(p) for p in PROMPTS], folder, logits=True)
+    argv = [*model_argv(made.model, prompts, 3, folder), *flags]
+    return generated(binary, argv, [len(p) for p in prompts], folder, logits=True)
 
 
 # reading the program beside its `.cu`
