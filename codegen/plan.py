@@ -3,7 +3,7 @@ in its place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,12 +21,12 @@ from codegen.families import (
 from codegen.kernel import Arg, Context, Kernel, Launch, Refusal
 from codegen.kernels import provider
 from codegen.kernels.repack import repack_input
-from compiler import ops
+from codegen.memory_of import cache_leaf, is_view, root
 from compiler.diagnostics import Diagnostic, ProgramError, Span
 from compiler.graph import LEAVES, Graph, Node, Value
 from compiler.program import Program
 from compiler.target import Options, Target
-from compiler.types import ROWS, WANTED, nbytes
+from compiler.types import nbytes
 
 
 @dataclass(frozen=True)
@@ -153,33 +153,6 @@ def _repacks(launch: Launch, tiled: dict[Value, Launch]) -> Launches:
             tiled[arg.value] = repack_input(arg.value)
             out.append((tiled[arg.value], None))
     return out
-
-
-def cache_leaf(value: Value) -> Value:
-    """The cache that a version belongs to; through fused calls too."""
-    while value.node.op != "cache":
-        node = value.node
-        if node.op == "call":
-            inner = node.function.results[value.index]
-            while inner.node.op != "param":
-                inner = inner.node.operands[0]
-            index = inner.node.attr("index")
-            assert isinstance(index, int)
-            value = node.operands[index]
-        else:
-            value = node.operands[0]
-    return value
-
-
-def is_view(node: Node) -> bool:
-    return node.op != "call" and node.op not in LEAVES and "view" in ops.get(node.op).traits
-
-
-def root(value: Value) -> Value:
-    """The value whose memory this one is: views look through to it."""
-    while is_view(value.node):
-        value = value.node.operands[0]
-    return value
 
 
 def _name(
@@ -309,7 +282,3 @@ def short_name(name: str) -> str:
     """`l3.attend.q` -> `attend_q`: what all layers call it."""
     parts = [p for p in name.split(".") if not (p[:1] == "l" and p[1:].isdigit())]
     return "_".join(parts)
-
-
-Namer = Callable[[Graph], Mapping[Value, str]]
-DYNAMIC_NAMES = {ROWS: "rows", WANTED: "wanted"}

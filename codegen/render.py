@@ -15,7 +15,8 @@ from codegen.driver import driver_text
 from codegen.expr import STRUCTS, literal
 from codegen.forms import have_many, row_forms
 from codegen.kernel import Arg, Kernel, Launch
-from codegen.plan import Plan, Planned, root
+from codegen.memory_of import root
+from codegen.plan import Plan, Planned
 from codegen.source_lines import program_lines
 from compiler.formats import FORMATS
 from compiler.text import ir_lines

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from codegen.expr import CTYPES, STRUCTS, identifier, literal
 from codegen.families import PLAIN, split_name
-from codegen.plan import Plan, root, short_name
+from codegen.memory_of import root
+from codegen.plan import Plan, short_name
 from compiler.formats import FORMATS
 from compiler.graph import Value
 from compiler.program import Input

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from codegen import render, tables
 from codegen.families import tile_bytes
 from codegen.kernel import Arg
-from codegen.plan import Plan, Planned, root
+from codegen.memory_of import root
+from codegen.plan import Plan, Planned
 from codegen.render import LaunchText
 from compiler.graph import Value
 from compiler.types import ELEMENT_BYTES, nbytes, size

@@ -20,7 +20,8 @@ from codegen.expr import CTYPES
 from codegen.families import TILES
 from codegen.forms import group_of_rows, have_many
 from codegen.kernel import Arg, Launch
-from codegen.plan import Plan, Planned, root
+from codegen.memory_of import root
+from codegen.plan import Plan, Planned
 from compiler.api.tiles import tiled
 from compiler.diagnostics import UserError
 from compiler.encode import encode
