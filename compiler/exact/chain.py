@@ -32,7 +32,8 @@ def chain(shape: Sequence[int], steps: Iterable[Step], normal: bool = False) -> 
     rounded = np.full(shape, -0.0, np.float32)
     started = False
     for live, left, right in steps:
-        p, t, c, s, r = (a[:live] for a in (product, total, carried, shifted, rounded))
+        p, t, c = product[:live], total[:live], carried[:live]
+        s, r = shifted[:live], rounded[:live]
         np.multiply(left, right, out=p if started else t)
         if started:  # a product alone is exact: there is nothing to add, and nothing to repair
             np.add(p, c, out=t)
