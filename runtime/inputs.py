@@ -43,8 +43,11 @@ def read_npy(path: str | Path) -> Array:
     """The array of a `.npy` file; UserError where there is none."""
     try:
         return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"{path}: a .npy file is needed: {error}") from error
+    except OSError as error:
+        raise UserError(f"{path}: a .npy file is needed: {error.strerror or error}") from error
+    except (ValueError, EOFError) as error:  # NumPy takes what it does not know for a pickle
+        said = "it has another format" if "pickled" in str(error) else str(error)
+        raise UserError(f"{path}: a .npy file is needed: {said}") from error
 
 
 def value_of(declared: Input, array: Array | None = None) -> Value:

@@ -149,7 +149,9 @@ def nvcc_flags(archs: Sequence[str] = ARCHS, lineinfo: bool = True) -> tuple[str
     """nvcc's flags for machine code of each arch ("sm_80", "sm_90a", ...)."""
     for arch in archs:
         if not re.fullmatch(r"sm_[0-9]{2,3}[af]?", arch):
-            raise UserError(f"an architecture is spelled like sm_90a, given {arch!r}", TOOLCHAIN)
+            raise UserError(f"an architecture is spelled like sm_90a, given {arch!r}")
+        if int(arch.strip("sm_af")) < 80:
+            raise UserError(f"an architecture of sm_80 or newer is needed, {arch} was given")
     codes = (f"-gencode=arch={arch.replace('sm_', 'compute_')},code={arch}" for arch in archs)
     return (*NVCC_FLAGS, *(("-lineinfo",) if lineinfo else ()), *codes)
 
@@ -197,8 +199,10 @@ def build(
 def read_source(path: Path) -> str:
     try:
         return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {path}: {error}", TOOLCHAIN) from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"cannot read {path}: {error}") from None
 
 
 def quoted(path: str) -> str:

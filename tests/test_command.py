@@ -79,9 +79,10 @@ LINES = (  # the command line, its exit code, words of its message
     ("compile rope --target tpu", 2, "argument --target: invalid choice: 'tpu'"),
     ("compile rope --outt x.cu", 2, "unrecognized arguments: --outt"),
     ("compile rope -o no/such/folder.cu", 2, "no/such/folder.cu cannot be written"),
-    ("build --cu none.cu --target host", 4, "cannot read none.cu"),
+    ("build --cu none.cu --target host", 2, "cannot read none.cu: No such file"),
     ("build good.model --cu x.cu", 2, "one program is needed"),
-    ("build rope --target cuda --arch sm_x", 4, "an architecture is spelled like sm_90a"),
+    ("build rope --target cuda --arch sm_x", 2, "an architecture is spelled like sm_90a"),
+    ("build rope --target cuda --arch sm_75", 2, "sm_80 or newer is needed, sm_75 was given"),
     ("run tiny.gguf", 2, "one of --prompt, --tokens and --seqs is needed, none was given"),
     ("run tiny.gguf --tokens 1 --seqs lists", 2, "--tokens and --seqs was given"),
     ("run tiny.gguf --tokens 1,x", 2, "argument --tokens: a whole number from 0"),
@@ -97,7 +98,7 @@ LINES = (  # the command line, its exit code, words of its message
     ("vm good.model --input x", 2, "NAME=FILE is needed, 'x' was given"),
     ("vm good.model --input y=wide.npy", 2, "good has no input y"),
     ("vm good.model --input x=none.npy", 2, "none.npy: a .npy file is needed"),
-    ("vm good.model --input x=lists", 2, "lists: a .npy file is needed"),
+    ("vm good.model --input x=lists", 2, "lists: a .npy file is needed: it has another format"),
     ("vm good.model --input x=wide.npy", 2, "f32[2, 2] needs float32[2, 2], got float32[3, 3]"),
     ("vm good.model --input x=wide.npy --input x=wide.npy", 2, "one file for x is needed"),
     ("vm tiny.gguf --tokens 160", 2, "token ids from 0 to 159 are needed, 160 was given"),
@@ -113,7 +114,7 @@ LINES = (  # the command line, its exit code, words of its message
     ("score tiny.gguf --file none", 2, "--file: none cannot be read"),
     ("diff tiny.gguf", 2, "one of --prompt, --tokens and --seqs is needed"),
     ("diff good.model --bisect", 2, "--bisect: planned, not there yet"),
-    ("diff good.model --cu none.cu --target host", 4, "cannot read none.cu"),
+    ("diff good.model --cu none.cu --target host", 2, "cannot read none.cu: No such file"),
     ("explain bad.model", 2, "did you mean"),
     ("ops silo", 2, "there is no op silo; did you mean silu"),
     ("fmt none.model", 2, "none.model: a .model file is needed"),
@@ -177,6 +178,20 @@ def test_a_reader_that_has_had_enough() -> None:
     line = f"{sys.executable} -m compiler.command vm {OP} | head -1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=ROOT, capture_output=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"softmax: f32[4, 512]\n", b"")
+
+
+def test_an_output_that_is_full() -> None:
+    line = f"{sys.executable} -m compiler.command vm {OP} > /dev/full"
+    done = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == TOOLCHAIN
+    assert "No space left" in done.stderr and "bug" not in done.stderr
+
+
+def test_too_little_memory_is_no_bug(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "huge.model"
+    path.write_text("input x: f32[1000000000, 100000]\nreturn x + 1.0\n")
+    assert main(["vm", str(path)]) == TOOLCHAIN
+    assert capsys.readouterr().err.startswith("error: memory: ")
 
 
 def test_a_compiler_that_is_not_there(

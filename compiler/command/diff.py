@@ -57,7 +57,10 @@ def run(args: argparse.Namespace) -> int:
             compiled, job.inputs_of(args.input), prompts, args.n, edited, archs_of(args.arch)
         )
     if found.missing and edited:
-        show.remark(f"{len(found.missing)} values are not stored by {args.cu}")
+        show.remark(
+            f"{len(found.missing)} values are not stored by {args.cu}, so not compared; "
+            "a file of monocu compile --dump stores all"
+        )
     print(found.report)
     if found.line:
         print(f"  {found.line}")

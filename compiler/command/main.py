@@ -6,6 +6,7 @@ the one that is asked for is imported, so that help needs no NumPy, compiler or 
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -15,7 +16,15 @@ from difflib import get_close_matches
 from types import ModuleType
 
 from compiler.command.parser import Parser
-from compiler.diagnostics import EXIT_CODES, INTERNAL, INTERRUPTED, OK, ProgramError, UserError
+from compiler.diagnostics import (
+    EXIT_CODES,
+    INTERNAL,
+    INTERRUPTED,
+    OK,
+    TOOLCHAIN,
+    ProgramError,
+    UserError,
+)
 
 VERBS = {
     "compile": "a .model becomes one .cu",
@@ -46,10 +55,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader has had enough; nothing is left to say
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return OK
+    except MemoryError as error:
+        return complain(UserError(f"memory: {error or 'there is too little'}", TOOLCHAIN))
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            drop_output()
+            place = error.filename or "standard output or a temporary file"
+            return complain(UserError(f"{place}: {error.strerror}", TOOLCHAIN))
         return crash(error, words)
+
+
+def drop_output() -> None:
+    """Standard output cannot be written: what is left in its buffer goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def dispatch(words: list[str]) -> int:

@@ -9,7 +9,8 @@ from typing import Any
 from compiler.command.parser import MODEL_HELP, add_options, add_target, token_ids
 
 DOC = f"""Log-probabilities (natural logarithms) of a text's tokens, and its perplexity: by the
-binary's logits of every row, or by the reference VM. MODEL: {MODEL_HELP};
+binary's logits of every row, or by the reference VM.
+MODEL: {MODEL_HELP};
 it may be left out where --weights says it."""
 
 
