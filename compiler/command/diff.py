@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if found.missing and edited:
         show.remark(
             f"{len(found.missing)} values are not stored by {args.cu}, so not compared; "
-            "a file of monocu compile --dump stores all"
+            "monocu compile --dump stores what can be"
         )
     print(found.report)
     if found.line:
