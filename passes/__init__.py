@@ -96,15 +96,18 @@ def run(
 
     on_pass is told of each pass that ran, changed or not; on_rule of each rewrite by its rule.
     """
-    check_hold(options.hold)
     context = Context(options, target, on_rule)
-    for p in PASSES:
-        if p.name in options.hold:
-            continue
+    for p in chosen(options):
         before, graph = graph, p.run(graph, context)
         if on_pass:
             on_pass(p.name, before, graph)
     return graph
+
+
+def chosen(options: Options) -> tuple[Pass, ...]:
+    """The passes that are not held back."""
+    check_hold(options.hold)
+    return tuple(p for p in PASSES if p.name not in options.hold)
 
 
 def check_hold(hold: tuple[str, ...]) -> None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from compiler.graph import Graph, Node, Note, Origin, Value, move_note, node
-from passes.context import Context
+from passes.context import Context, Sweep
 from passes.parse import parse_pattern
 from passes.pattern import Bound, Call, Match, instance, matches
 
@@ -86,6 +86,7 @@ def rewrite(graph: Graph, rules: Sequence[Rule], context: Context) -> Graph:
         fired.append(Counter(hit.rule.name for hit in hits.values()))
         for hit in hits.values():
             context.on_rule(hit.rule.name)
+        context.on_sweep(Sweep(graph, _alone(graph, hits)))
         graph = _replace(graph, hits)
         if graph.roots in seen:
             names = _names(fired[seen[graph.roots] :])
@@ -108,6 +109,13 @@ def _hits(graph: Graph, rules: Sequence[Rule], context: Context) -> dict[Node, H
                 hits[n] = Hit(rule, match)
                 break
     return hits
+
+
+def _alone(graph: Graph, hits: Mapping[Node, Hit]) -> dict[str, Callable[[], Graph]]:
+    """By rule: the graph behind its hits of a sweep, the other rules' left out."""
+    rules = dict.fromkeys(hit.rule.name for hit in hits.values())
+    by = {name: {n: h for n, h in hits.items() if h.rule.name == name} for name in rules}
+    return {name: partial(_replace, graph, those) for name, those in by.items()}
 
 
 def _replace(graph: Graph, hits: Mapping[Node, Hit]) -> Graph:

@@ -6,7 +6,7 @@ integers) lie between the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Mask = Callable[[Array, Array], NDArray[np.bool_]]
 NAN = -1  # the distance where one of the two is NaN
+ROUNDINGS = 1e-9  # of a value's largest element: more than float64 sums in another order lose
 
 
 @dataclass(frozen=True)
@@ -51,24 +53,26 @@ class Report:
         return f"{self.first}{more}"
 
 
-def walk(pairs: Iterable[tuple[str, Array, Array]]) -> Report:
+def walk(pairs: Iterable[tuple[str, Array, Array]], differ: Mask | None = None) -> Report:
     """Compares (name, expected, given) in order; ValueError where types or shapes differ."""
     compared, first, names = 0, None, list[str]()
     for name, expected, given in pairs:
         compared += expected.size
-        found = difference(name, expected, given)
+        found = difference(name, expected, given, differ)
         if found is not None:
             first = first or found
             names.append(name)
     return Report(compared, first, tuple(names))
 
 
-def difference(name: str, expected: Array, given: Array) -> Difference | None:
-    """The first element whose bits differ, None where there is none."""
+def difference(
+    name: str, expected: Array, given: Array, differ: Mask | None = None
+) -> Difference | None:
+    """The first element that `differ` finds (whose bits differ), None where there is none."""
     if expected.dtype != given.dtype or expected.shape != given.shape:
         kinds = [f"{a.dtype}{list(a.shape)}" for a in (expected, given)]
         raise ValueError(f"{name}: {kinds[0]} is needed, {kinds[1]} was given")
-    wrong = different(expected, given)
+    wrong = (differ or different)(expected, given)
     if not wrong.any():
         return None
     flat = int(wrong.reshape(-1).argmax())
@@ -85,6 +89,17 @@ def different(expected: Array, given: Array) -> NDArray[np.bool_]:
         return expected != given
     both_nan = np.isnan(expected) & np.isnan(given)
     return (_bits(expected) != _bits(given)) & ~both_nan
+
+
+def far(expected: Array, given: Array) -> NDArray[np.bool_]:
+    """Which elements are farther apart than the roundings of float64 explain."""
+    if expected.dtype.kind != "f":
+        return expected != given
+    sizes = np.abs(expected[np.isfinite(expected)])
+    with np.errstate(invalid="ignore"):
+        near = np.abs(expected - given) <= ROUNDINGS * sizes.max(initial=0.0)
+    same = (expected == given) | (np.isnan(expected) & np.isnan(given))
+    return ~(near | same)
 
 
 def ulps(a: np.generic, b: np.generic) -> int:

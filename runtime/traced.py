@@ -6,7 +6,7 @@ Rows of all steps stand in order of sequence and position; a quantized value is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -97,11 +97,19 @@ def arrays(name: str, value: Value) -> Iterator[tuple[str, Array]]:
         yield f"{name}.sums", value.sums
 
 
-def trace_program(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def owner(name: str, known: Container[str]) -> str:
+    """The value, one of those known, that an array of a trace or a dump belongs to."""
+    head, _, last = name.rpartition(".")
+    return head if name not in known and last in ("words", "low", "scales", "sums") else name
+
+
+def trace_program(
+    program: Program, inputs: Mapping[str, Array], meaning: bool = False
+) -> dict[str, Array]:
     """Every value of an op program; its results are among them where ops compute them."""
     recorder = Recorder(program.graph)
-    env = Environment(default_inputs(program, inputs), None, caches_of(program.graph))
-    run(program.graph, env, trace=recorder.seen)
+    env = Environment(default_inputs(program, inputs), None, caches_of(program.graph, meaning))
+    run(program.graph, env, meaning, recorder.seen)
     return recorder.values()
 
 

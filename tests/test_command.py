@@ -113,7 +113,7 @@ LINES = (  # the command line, its exit code, words of its message
     ("score tiny.gguf --tokens 5 --vm", 2, "at least 2 tokens are needed to score, 1 was given"),
     ("score tiny.gguf --file none", 2, "--file: none cannot be read"),
     ("diff tiny.gguf", 2, "one of --prompt, --tokens and --seqs is needed"),
-    ("diff good.model --bisect", 2, "--bisect: planned, not there yet"),
+    ("diff good.model --bisect --tokens 1", 2, "good is an op program: it takes --input, not"),
     ("diff good.model --cu none.cu --target host", 2, "cannot read none.cu: No such file"),
     ("explain bad.model", 2, "did you mean"),
     ("ops silo", 2, "there is no op silo; did you mean silu"),

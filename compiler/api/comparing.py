@@ -5,19 +5,22 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from compiler import pipeline
+from compiler.api.bisect_passes import Guilty, Reference, try_passes
 from compiler.api.building import build
 from compiler.api.reference import session
 from compiler.api.running import generated, model_argv, read_folder, results
 from compiler.api.values import Array, checked_prompts, need_op_program
 from compiler.diagnostics import UserError
-from compiler.pipeline import Compiled
+from compiler.pipeline import Compiled, names_of
+from passes.inline import inlined
 from runtime.compare import Report, walk
-from runtime.traced import trace_program, trace_rows
+from runtime.traced import owner, trace_program, trace_rows
 
 LOGITS = "logits of the plain build"
 DUMP = ("--dump", "all", "--dump-dir")
@@ -25,11 +28,19 @@ DUMP = ("--dump", "all", "--dump-dir")
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison in full: the report, the line of the first difference, names not stored."""
+    """A comparison in full: the report, the line of the first difference, names not stored.
+
+    guilty: passes that changed what is computed, so that binary and VM agree on what is wrong.
+    """
 
     report: Report
     line: str = ""
     missing: tuple[str, ...] = ()
+    guilty: tuple[Guilty, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        return self.report.first is not None or bool(self.guilty)
 
 
 def diff(
@@ -54,6 +65,52 @@ def compare(
     archs: Sequence[str] | None = None,
 ) -> Compared:
     """`edited`: a binary of a changed `.cu`, whose stored values are compared in place of ours."""
+    seen = observe(compiled, inputs, prompts, n, edited, archs)
+    report = seen.report
+    line = seen.line_of(report.first.name) if report.first else ""
+    missing = tuple(name for name in seen.expected if name not in seen.given)
+    return Compared(report, line, missing, _wrong_passes(compiled, inputs, prompts))
+
+
+def _wrong_passes(
+    compiled: Compiled, inputs: Mapping[str, Array], prompts: Sequence[Sequence[int]] | None
+) -> tuple[Guilty, ...]:
+    """The passes are tried by the VM where the ops behind them are not those before them."""
+    lowered = set(inlined(compiled.stages[0].after).values())
+    if lowered.issuperset(inlined(compiled.program.graph).values()):
+        return ()
+    reference = Reference(compiled.model, compiled.options, inputs, prompts, 0)
+    return tuple(try_passes(reference, compiled.options, compiled.target).guilty)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A run of a binary that stores its values, and the VM's run of the same rows, by name."""
+
+    dumping: Compiled
+    expected: Mapping[str, Array]
+    given: Mapping[str, Array]
+
+    @cached_property
+    def report(self) -> Report:
+        """The comparison of what both have, in program order."""
+        return walk(_pairs(self.expected, self.given))
+
+    def line_of(self, name: str) -> str:
+        """The statement that computes the value of an array."""
+        known = names_of(self.dumping.program.graph).values()
+        return self.dumping.line("logits" if name == LOGITS else owner(name, set(known)))
+
+
+def observe(
+    compiled: Compiled,
+    inputs: Mapping[str, Array],
+    prompts: Sequence[Sequence[int]] | None,
+    n: int,
+    edited: Path | None = None,
+    archs: Sequence[str] | None = None,
+) -> Observed:
+    """Runs both. UserError where the binary stores nothing of this program."""
     dumping = dumped(compiled)
     with tempfile.TemporaryDirectory(prefix="monocu.") as folder:
         place = Path(folder)
@@ -70,9 +127,7 @@ def compare(
             expected = trace_program(dumping.program, inputs)
     if not expected.keys() & given.keys():
         raise UserError("no value of this program is stored by the binary that was given")
-    report = walk(_pairs(expected, given))
-    line = dumping.line(value_of(report.first.name)) if report.first else ""
-    return Compared(report, line, tuple(name for name in expected if name not in given))
+    return Observed(dumping, expected, given)
 
 
 def dumped(compiled: Compiled) -> Compiled:
@@ -81,15 +136,6 @@ def dumped(compiled: Compiled) -> Compiled:
         return compiled
     options = replace(compiled.options, dump=True)
     return pipeline.compile_model(compiled.model, options, compiled.target)
-
-
-def value_of(name: str) -> str:
-    """The value that an array of a dump belongs to."""
-    if name == LOGITS:
-        return "logits"
-    parts = ("words", "low", "scales", "sums")
-    head, _, last = name.rpartition(".")
-    return head if last in parts else name
 
 
 def _pairs(

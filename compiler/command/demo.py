@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         for kind in ("prefill", "decode")
     )
     print(f"{took}; {rates}")
-    return DIFFERENCES if found.report.first else 0
+    return DIFFERENCES if found.differs else 0
 
 
 def generate(binary: Path, weights: str, ids: list[int]) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from compiler.command.parser import (
     add_inputs,
@@ -13,10 +15,17 @@ from compiler.command.parser import (
     whole,
 )
 
+if TYPE_CHECKING:
+    from compiler.api.bisect_passes import Guilty
+
 DOC = """Runs the program on the reference VM and as a binary that stores every value, and compares
 all of them in program order; a model's also over the logits of its plain build. Prints
 `compared N values: 0 bits differ`, or the first value that differs, its line, index, both numbers
-and how far apart they are (exit code 1)."""
+and how far apart they are (exit code 1).
+
+With --bisect it says who is to blame: first runs the graph behind each pass on the VM (what a pass
+or, in a table, a rule changes is its fault), then seeks the kernel that makes wrong values of right
+ones, and builds once more without its pass. Exit code 1 where something is found."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,22 +38,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cu", metavar="FILE", help="hold this .cu, edited by hand, in place of what is emitted"
     )
-    parser.add_argument("--bisect", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--bisect", action="store_true", help="name the pass, rule or kernel that is to blame"
+    )
     add_target(parser)
     add_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    return _bisect(args) if args.bisect else _compare(args)
+
+
+def _compare(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from compiler.api.building import archs_of
     from compiler.api.comparing import compare
     from compiler.command import job, show
-    from compiler.diagnostics import DIFFERENCES, UserError
+    from compiler.diagnostics import DIFFERENCES
     from runtime import toolchain
 
-    if args.bisect:
-        raise UserError("--bisect: planned, not there yet; --hold PASS holds a pass back")
     compiled = job.compiled_of(args)
     prompts = job.prompts_of(args, compiled.model)
     edited = None
@@ -64,4 +77,47 @@ def run(args: argparse.Namespace) -> int:
     print(found.report)
     if found.line:
         print(f"  {found.line}")
-    return DIFFERENCES if found.report.first else 0
+    _blame(found.guilty)
+    return DIFFERENCES if found.differs else 0
+
+
+def _bisect(args: argparse.Namespace) -> int:
+    from compiler.api.bisecting import bisect
+    from compiler.command import show
+    from compiler.diagnostics import DIFFERENCES
+
+    search = _search(args)
+    with show.progress("trying passes, building, running and comparing"):
+        found = bisect(search, lambda line: print(line, flush=True))
+    _blame(found.guilty)
+    if not found.guilty:
+        print("nothing is found: passes and binary compute what the VM does")
+    return DIFFERENCES if found.guilty else 0
+
+
+def _blame(found: Sequence[Guilty]) -> None:
+    for guilty in found:
+        print(f"guilty: {guilty.who}\n  {guilty.why}")
+        for line in (*filter(None, [guilty.line]), *guilty.shown):
+            print(f"  {line}")
+
+
+def _search(args: argparse.Namespace) -> Any:
+    from pathlib import Path
+
+    from compiler.api.bisecting import Bisection
+    from compiler.api.building import archs_of, target_of
+    from compiler.api.values import checked_prompts, need_op_program
+    from compiler.command import job
+    from compiler.command.parser import options_of
+
+    model = job.model_of(args)
+    prompts = job.prompts_of(args, model)
+    if model.program.is_model:
+        prompts = checked_prompts(model, prompts or ())
+    else:
+        need_op_program(model, prompts)
+    return Bisection(
+        model, options_of(args), target_of(args.target), job.inputs_of(args.input), prompts,
+        args.n, None if args.cu is None else Path(args.cu), archs_of(args.arch),
+    )  # fmt: skip
