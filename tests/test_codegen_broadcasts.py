@@ -15,8 +15,9 @@ from compiler.target import Options
 from runtime import toolchain
 from runtime.vm import run_program
 from tests.merged import awkward, compiled, groups, merged, rows_values, run
+from tests.op_programs import lowered
 from tests.samples import program_of
-from tests.test_codegen_ops import differences, lowered
+from tests.test_codegen_ops import differences
 
 PLAIN = "input x: f32[{lead}64]\ninput w: {f}[96, 64]\ninput u: {f}[96, 64]\ninput s: f32{s}\n"
 WIDE = "input x: f32[{lead}96]\ninput w: {f}[40, 96]\ninput g: f32[96]\ninput s: f32{s}\n"

@@ -24,8 +24,9 @@ from runtime.traced import all_logits
 from runtime.vm import run_program
 from tests.merged import compiled, groups, merged, rows_values, run
 from tests.model_runs import random_prompt
+from tests.op_programs import is_other, lowered
 from tests.small_models import MODELS, OP_PROGRAMS, checkpoint, model, program
-from tests.test_codegen_ops import SEEDS, differences, is_other, lowered
+from tests.test_codegen_ops import SEEDS, differences
 
 QUICK = ("-O1", "-Wno-maybe-uninitialized")  # g++ 12 sees less at -O1, of the driver too
 HOLDS = {"fused": (), "apart": passes.names()}
