@@ -9,7 +9,7 @@ FOLDER = Path(__file__).parent / "lib" / "driver"
 COMMON = ("system", "fail", "flags", "npy", "values", "info", "memory")
 MODEL = (
     *COMMON,
-    *("model_flags", "utf8", "gguf", "gguf_open", "vocabulary", "load"),
+    *("model_flags", "utf8", "gguf", "gguf_open", "vocabulary", "metadata", "load"),
     *("steps", "session", "output", "report", "model_main"),
 )
 OP_PROGRAM = (*COMMON, "op_flags", "blocks", "op_values", "op_main")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from codegen import metadata
 from codegen.expr import CTYPES, STRUCTS, identifier, literal
 from codegen.families import PLAIN, split_name
 from codegen.memory_of import root
@@ -39,6 +40,7 @@ class Tables:
     literals: tuple[Row, ...]
     results: tuple[Row, ...]
     kernels: tuple[Row, ...]
+    metadata: tuple[Row, ...]
     scalars: Mapping[str, str]
 
 
@@ -57,13 +59,14 @@ def of(plan: Plan) -> Tables:
             Row(k, (_string(k), str(sum(p.kernel == k for p in plan.launches))))
             for k in plan.kernels
         ),
+        tuple(Row(k, (_string(k), _string(v))) for k, v in metadata.rows(plan.program.meta)),
         _scalars(plan),
     )
 
 
 def _string(text: str) -> str:
     """A C string literal; whatever could end or change it is an octal escape of its UTF-8 bytes."""
-    plain = set(b"._-/ %[],{}'")
+    plain = set(b"._-/ %[],{}'+")
     letters = (
         chr(b) if (chr(b).isalnum() and b < 128) or b in plain else f"\\{b:03o}"
         for b in text.encode()

@@ -44,6 +44,7 @@ class Program:
     name: the file's stem. is_model: it has a `forward`, driven by tokens; else an op program.
     inputs: declared inputs ("token" and "rows" of a model are not among them).
     context_length: the trained length in tokens where the checkpoint says it.
+    meta: what it has read of the checkpoint's metadata; None of a key that is absent.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Program:
     inputs: tuple[Input, ...] = ()
     is_model: bool = False
     context_length: int | None = None
-    meta: Mapping[str, MetaValue] = field(default_factory=dict[str, MetaValue])
+    meta: Mapping[str, MetaValue | None] = field(default_factory=dict[str, "MetaValue | None"])
 
     def with_graph(self, graph: Graph) -> Program:
         return replace(self, graph=graph)

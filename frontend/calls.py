@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from compiler.graph import Value
-from compiler.program import Metadata
+from compiler.program import Metadata, MetaValue
 from frontend import checkpoint, tree
 from frontend.places import Places
 from frontend.things import POISON, Fault, Thing, describe, nearest
@@ -22,6 +22,7 @@ class Calls(Places):
     def __init__(self, file: str, metadata: Metadata | None) -> None:
         super().__init__(file)
         self.metadata = metadata
+        self.read_meta: dict[str, MetaValue | None] = {}
         self.defs: dict[str, tuple[tree.Def, str]] = {}  # with the file of each
         self.prelude: dict[str, tuple[tree.Def, str]] = {}
 
@@ -59,6 +60,7 @@ class Calls(Places):
         if name == "shape":
             index = self.integer(args[1].value, "an axis") if len(args) == 2 else 0
             return POISON if index is None else checkpoint.axis(metadata, key, index)
+        self.read_meta[key] = metadata.meta.get(key)
         value = checkpoint.meta(metadata, key)
         if value is not None:
             return value

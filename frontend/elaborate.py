@@ -80,7 +80,7 @@ class Elaborator(Declarations):
         self.stop_on_faults(self.parsed.text)
         return Program(
             Path(self.file).stem, graph, tuple(self.inputs), self.model, self._context(),
-            self.metadata.meta if self.metadata else {},
+            self.read_meta,
         )  # fmt: skip
 
     def rows(self) -> Value | None:

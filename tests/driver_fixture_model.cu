@@ -51,6 +51,18 @@ struct Device {
     int launches;
     void (*after)(Device&, int launch);
 };
+struct MetaValue {
+    const char* key;
+    const char* value;
+};
+inline constexpr int METADATA_COUNT = 5;
+inline constexpr MetaValue METADATA[] = {
+    {"toy.layers", "2"},
+    {"toy.eps", "9.99999975e-06"},
+    {"toy.kind", "'mixed'"},
+    {"toy.windows", "[4, 0]"},
+    {"toy.scale", ""},
+};
 inline constexpr int WEIGHT_COUNT = 2;
 inline constexpr Family WEIGHTS[] = {
     {"table.weight", 0, 1, 0, "f32", 2, {VOCAB, D}, 0, 0, 0},

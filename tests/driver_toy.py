@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
@@ -50,7 +52,12 @@ def run(kind: str, *words: object, sanitize: bool = False) -> Ran:
     return Ran(got.returncode, got.stdout, got.stderr)
 
 
-def write_checkpoint(path: Path, **changes: np.ndarray | None) -> Path:
+META: dict[str, Any] = {"layers": 2, "eps": 1e-5, "kind": "mixed", "windows": [4, 0]}
+
+
+def write_checkpoint(
+    path: Path, meta: Mapping[str, Any] = META, **changes: np.ndarray | None
+) -> Path:
     """The toy's checkpoint; `changes`: other tensors by name (dots as __), None leaves one out."""
     tensors = {"table.weight": TABLE} | {f"blk.{i}.bias": b for i, b in enumerate(BIASES)}
     for name, tensor in changes.items():
@@ -60,6 +67,10 @@ def write_checkpoint(path: Path, **changes: np.ndarray | None) -> Path:
     writer = gguf.GGUFWriter(path, "toy")
     writer.add_tokenizer_model("gpt2")
     writer.add_token_list(WORDS)
+    for key, value in meta.items():
+        kind = gguf.GGUFValueType
+        types = {int: kind.UINT32, float: kind.FLOAT32, str: kind.STRING, list: kind.ARRAY}
+        writer.add_key_value(f"toy.{key}", value, types[type(value)], kind.INT32)
     for name, tensor in tensors.items():
         writer.add_tensor(name, tensor)
     writer.write_header_to_file()

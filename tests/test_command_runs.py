@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,14 @@ import examples
 from compiler import api, pipeline
 from compiler.command import show
 from compiler.command.main import main
-from compiler.diagnostics import DIFFERENCES, INTERRUPTED, OK, UserError
+from compiler.diagnostics import CHECKPOINT, DIFFERENCES, INTERRUPTED, OK, UserError
 from compiler.pipeline import Model
 from compiler.program import Program
 from compiler.target import HOST as HOST_TARGET
 from compiler.target import NUMERICS, Options
 from runtime import toolchain
 from runtime.binary import capture
-from runtime.synthetic import write_synthetic
+from runtime.synthetic import PRESETS, write_synthetic
 from runtime.vm import run_program
 from tests.merged import compiled, groups, merged, rows_of, rows_values
 
@@ -171,6 +172,24 @@ def test_build_leaves_a_binary_that_runs_by_itself(
     assert done.out.decode() == tokens
     code = main(["run", "--weights", tiny, "--tokens", "1", "-n", "300", *HOST, tiny])
     assert code == 2 and "one checkpoint is needed" in capfd.readouterr().err
+
+
+def test_a_binary_refuses_a_checkpoint_with_other_metadata(
+    tiny: str, tmp_path: Path, capfd: Capture
+) -> None:
+    """The same tensors, turned by other angles and divided otherwise into heads."""
+    cu, path = tmp_path / "llama.cu", tmp_path / "other.gguf"
+    assert main(["compile", tiny, "-o", str(cu), *HOST]) == OK
+    dims = replace(PRESETS["tiny-llama"], theta=5e5, eps=1e-6)
+    write_synthetic(path, dims)
+    run = ["run", "--cu", str(cu), "--tokens", "1,2", "-n", "1", *HOST]
+    assert main([*run, "--weights", tiny]) == OK
+    capfd.readouterr()
+    assert main([*run, "--weights", str(path)]) == CHECKPOINT
+    err = capfd.readouterr().err
+    assert 'key "llama.rope.freq_base": 10000 is needed, 500000 was given' in err
+    eps = 'key "llama.attention.layer_norm_rms_epsilon": 9.99999975e-06 is needed, 9.99999997e-07'
+    assert eps in err
 
 
 def test_the_binarys_own_refusals_keep_their_code(tiny: str, capfd: Capture) -> None:

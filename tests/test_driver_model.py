@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import driver_toy as toy
 import numpy as np
@@ -186,6 +187,34 @@ def test_another_checkpoint_is_refused(
     assert "not the checkpoint that this program was compiled for" in ran.err
     assert message in ran.err
     assert [f.name for f in tmp_path.iterdir()] == ["other.gguf"]
+
+
+BAD_METADATA = (
+    ({"layers": 3}, 'key "toy.layers": 2 is needed, 3 was given'),
+    ({"eps": 1e-6}, 'key "toy.eps": 9.99999975e-06 is needed, 9.99999997e-07 was given'),
+    ({"kind": "dense"}, "key \"toy.kind\": 'mixed' is needed, 'dense' was given"),
+    ({"kind": 7}, "key \"toy.kind\": 'mixed' is needed, 7 was given"),
+    ({"windows": [4, 1]}, 'key "toy.windows": [4, 0] is needed, [4, 1] was given'),
+    ({"windows": [4]}, 'key "toy.windows": [4, 0] is needed, [4] was given'),
+    ({"windows": list(range(300))}, "[4, 0] is needed, [300 elements] was given"),
+    ({"scale": 2.0}, 'key "toy.scale": none is needed, 2 was given'),
+    ({"layers": None}, 'key "toy.layers": 2 is needed, it is not there'),
+)
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD_METADATA)
+def test_other_metadata_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    meta = {k: v for k, v in (toy.META | changes).items() if v is not None}
+    weights = toy.write_checkpoint(tmp_path / "other.gguf", meta)
+    ran = toy.run("model", "--weights", weights, "--tokens", "1")
+    assert (ran.code, ran.out) == (3, "")
+    assert "not the checkpoint that this program was compiled for" in ran.err
+    assert message in ran.err
+
+
+def test_a_number_may_be_stored_as_another_type(tmp_path: Path) -> None:
+    weights = toy.write_checkpoint(tmp_path / "other.gguf", {**toy.META, "layers": 2.0})
+    assert toy.run("model", "--weights", weights, "--tokens", "1", "-n", 1).code == 0
 
 
 def test_faults_of_a_checkpoint_stand_in_one_line(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from codegen.metadata import spelled
 from compiler.diagnostics import UserError
 from compiler.knobs import CXX
 from runtime.ggml import TENSOR_TYPES
@@ -151,6 +152,40 @@ def test_the_reader_exits_3_alone(reader: Path, tmp_path: Path) -> None:
     path.write_bytes(b"GGML")
     done = subprocess.run([str(reader), "text", str(path)], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (3, by_python(path).removeprefix("fault 3 "))
+
+
+AWKWARD: dict[str, MetaValue] = {
+    "general.architecture": "x",
+    "reals": [0.0, -0.0, 1e-5, 0.1, 1e6, 3.4028235e38, 1e-45, float("inf"), -float("inf")],
+    "words": ["", "it's", "a\\b", "caf\u00e9", "two\nlines", "\x00", "??/"],
+    "whole": [0, -1, 2**31 - 1, -(2**31)],
+    "many": list(range(256)),
+    "more": list(range(257)),
+}
+
+
+def test_both_spell_metadata_alike(reader: Path, tmp_path: Path) -> None:
+    every, awkward = tmp_path / "every.gguf", tmp_path / "awkward.gguf"
+    write_every_type(every, 32)
+    write_gguf(awkward, AWKWARD, [], lambda tensor: [])
+    for path in (every, awkward):
+        done = subprocess.run([str(reader), "spell", str(path)], capture_output=True, check=True)
+        meta = open_checkpoint(path).meta
+        lines = sorted(f"{key} {spelled(value)}" for key, value in meta.items())
+        assert sorted(done.stdout.decode().splitlines()) == lines
+    assert spelled(AWKWARD["more"]) == "[257 elements]"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "1"), (-3, "-3"), (10000.0, "10000"), (0.1, "0.10000000000000001"),
+        (9.999999747378752e-06, "9.99999975e-06"), (1e300, "1.0000000000000001e+300"),
+        ("it's", "'it\\x27s'"), ([1, 2.5, "a"], "[1, 2.5, 'a']"), ([], "[]"),
+    ],
+)  # fmt: skip
+def test_how_metadata_is_spelled(value: MetaValue, text: str) -> None:
+    assert spelled(value) == text
 
 
 def as_text(reader: Path, path: Path, ids: list[int]) -> subprocess.CompletedProcess[bytes]:

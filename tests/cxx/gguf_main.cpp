@@ -1,5 +1,5 @@
 // The driver's checkpoint reader alone, for tests: `read PATH...` prints a verdict a file (its tensor
-// table, or the fault that it ends by), `text PATH ID...` the text of token ids, as a stream.
+// table, or the fault that it ends by), `spell PATH` its metadata, `text PATH ID...` the text of token ids, as a stream.
 #include "system.h"
 
 static const char* const PROGRAM = "gguf_main";
@@ -23,6 +23,12 @@ struct Fault {
 #include "gguf.h"
 #include "gguf_open.h"
 #include "vocabulary.h"
+struct MetaValue {
+    const char *key, *value;
+};
+static constexpr int METADATA_COUNT = 0;
+static constexpr MetaValue METADATA[] = {{}};
+#include "metadata.h"
 
 static void read(const char* path) try {
     Gguf file = gguf_open(path);
@@ -39,6 +45,13 @@ static void read(const char* path) try {
 } catch (const Fault& fault) {
     printf("fault %d %s\n", fault.code, fault.message.c_str());
 }
+// Each key's value as it is spelled.
+static int spell(const char* path) {
+    Gguf file = gguf_open(path);
+    for (auto& [key, value] : file.meta)
+        printf("%s %s\n", key.c_str(), spelled_value(file, key).c_str());
+    return int(metadata_faults(file).size());
+}
 static int text(int count, char** words) try {
     Gguf file = gguf_open(words[0]);
     Vocabulary vocabulary = vocabulary_open(file);
@@ -53,6 +66,7 @@ static int text(int count, char** words) try {
 }
 int main(int argc, char** argv) {
     if (argc > 2 && !strcmp(argv[1], "text")) return text(argc - 2, argv + 2);
+    if (argc == 3 && !strcmp(argv[1], "spell")) return spell(argv[2]);
     for (int i = 2; i < argc; i++) {
         read(argv[i]);
         puts("--");

@@ -501,6 +501,24 @@ inline constexpr size_t CACHE_BYTES_PER_POSITION = 512;
 inline constexpr size_t LOGITS = 71168;
 inline constexpr size_t NEXT = 76800;
 
+// What the program has read of its checkpoint's metadata: with other values it would be another program.
+struct MetaValue {
+  const char* key;
+  const char* value;  // "": the key is absent
+};
+inline constexpr MetaValue METADATA[] = {
+    {"llama.block_count", "4"},
+    {"llama.embedding_length", "64"},
+    {"llama.feed_forward_length", "96"},
+    {"llama.attention.head_count", "4"},
+    {"llama.attention.head_count_kv", "2"},
+    {"llama.attention.key_length", "16"},
+    {"llama.rope.dimension_count", "16"},
+    {"llama.attention.layer_norm_rms_epsilon", "9.99999975e-06"},
+    {"llama.rope.freq_base", "10000"},
+};
+inline constexpr int METADATA_COUNT = 9;
+
 // A tensor of the checkpoint, or one of each layer: `%d` is first .. first + count - 1.
 struct Family {
   const char* name;

@@ -1,4 +1,4 @@
-// The checkpoint: every tensor checked against what was compiled, then streamed to the device.
+// The checkpoint: metadata and every tensor checked against what was compiled, then streamed to the device.
 // Raw rows go through two pinned chunks, so that reading, copying and repacking overlap.
 constexpr size_t CHUNK_BYTES = 16 << 20;
 
@@ -24,20 +24,20 @@ std::string tensor_fault(const Family& family, const std::string& name, const Gg
     std::string given = type ? type : "type " + std::to_string(t->type);
     return need + given + shape_text(t->dims, t->shape) + " was given";
 }
-void check_tensors(const Gguf& file) {
-    std::string faults;
-    int count = 0;
+void check_checkpoint(const Gguf& file) {
+    std::vector<std::string> faults = metadata_faults(file);
     for (int f = 0; f < WEIGHT_COUNT; f++)
         for (int i = WEIGHTS[f].first; i < WEIGHTS[f].first + WEIGHTS[f].count; i++) {
             std::string name = name_of(WEIGHTS[f].name, i);
             std::string fault = tensor_fault(WEIGHTS[f], name, file.find(name));
-            if (fault.empty()) continue;
-            if (++count <= 4) faults += (count > 1 ? "; " : " ") + fault;
+            if (!fault.empty()) faults.push_back(fault);
         }
-    if (!count) return;
-    if (count > 4) faults += "; and " + std::to_string(count - 4) + " more";
+    if (faults.empty()) return;
+    std::string said;
+    for (size_t i = 0; i < faults.size() && i < 4; i++) said += (i ? "; " : " ") + faults[i];
+    if (faults.size() > 4) said += "; and " + std::to_string(faults.size() - 4) + " more";
     fail(CHECKPOINT, "%s: not the checkpoint that this program was compiled for:%s",
-         file.path.c_str(), faults.c_str());
+         file.path.c_str(), said.c_str());
 }
 uint64_t rows_of(const GgufTensor& t) {
     uint64_t rows = 1;

@@ -58,7 +58,7 @@ int run_model(const Options& o) {
     std::string device = device_name(o.device);
     print_first_line(o, device);
     Gguf file = gguf_open(o.weights.c_str());
-    check_tensors(file);
+    check_checkpoint(file);
     Output output(sequences.size(), o.text ? vocabulary_open(file) : Vocabulary(), o.text);
     size_t chunk = chunk_bytes(file);
     int slots = std::min(MAX_SEQS, int(sequences.size()));
