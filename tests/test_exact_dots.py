@@ -94,6 +94,17 @@ def test_the_frame_is_the_loop(kind: str, k: int) -> None:
     assert differing(weight_dot(x, weight_of(w)), want) == 0
 
 
+@pytest.mark.parametrize(("scale", "half"), ((0, -24), (-127, -150)))
+def test_a_sum_beside_a_tie_is_rounded_once(scale: int, half: int) -> None:
+    """The exact sum lies below a tie of float32, normal or subnormal; float64 rounds it onto it."""
+    low, high = (2.0 ** (half // 2) * (1 + side * 2.0**-18) for side in (-1, 1))
+    last = 2.0 ** max(scale - 23, -149)
+    x = np.array([[1, low]], f32)
+    w = np.array([[2.0**scale + last, high]], f32)
+    assert f32(float(w[0, 0]) + low * high) == w[0, 0] + f32(last), "rounded twice"
+    assert frame_dot(x, w) == w[0, 0]
+
+
 def test_a_frame_s_bits_depend_on_no_tile() -> None:
     x, w = rows_of("ties", (37, 300), 3), rows_of("normal", (2500, 300), 4)
     whole = frame_dot(x, w)
@@ -146,6 +157,18 @@ def test_the_quantized_dot_is_the_loop(fmt: Format, make, kind: str, k: int) -> 
                 for t in range(3)
             ]
         assert differing(weight_dot(x, w), np.array(want, f32)) == 0
+
+
+def test_two_words_are_rounded_together() -> None:
+    """Dots that are greater than float32's whole numbers, so that each would be rounded."""
+    rng = np.random.default_rng(11)
+    raw = weight(FORMATS["q8_0"], 6, 288, ORDINARY).rows.reshape(6, 9, 34).copy()
+    raw[:, :, 2:] = rng.integers(100, 128, (6, 9, 32))
+    w = Weight(FORMATS["q8_0"], (6, 288), raw)
+    x = quantize2(rng.uniform(0.9, 1, (3, 288)).astype(f32))
+    levels, d, _ = decode(w.format, w.rows)
+    want = [[loop_blocks(x, t, levels[n], d[n], None) for n in range(6)] for t in range(3)]
+    assert differing(weight_dot(x, w), np.array(want, f32)) == 0
 
 
 @pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda f: f.name)

@@ -63,6 +63,10 @@ def test_fma_where_two_roundings_go_wrong() -> None:
     naive = f32(float(a) * float(b) + float(c))
     assert fma(a, b, c) == naive + f32(2.0**-23)
     assert fma(a, b, -c) == naive
+    a, b = f32(2.0**-75 + 2.0**-93), f32(2.0**-75 - 2.0**-93)  # the product is just below 2^-150
+    c = f32(2.0**-127 + 2.0**-149)  # of float32 2^-150 is the half of the last place here
+    assert f32(float(a) * float(b) + float(c)) == c + f32(2.0**-149)
+    assert fma(a, b, c) == c
 
 
 def loop_tree(values: list[np.float32]) -> np.float32:
@@ -152,7 +156,11 @@ def loop_quantize(v: np.ndarray, two: bool):
 def test_quantize_is_the_loop(two: bool) -> None:
     rng = np.random.default_rng(8)
     plain = rng.standard_normal((60, 32)) * 2.0 ** rng.integers(-149, 120, (60, 1))
-    x = np.concatenate([plain.astype(f32), rng.choice(SPECIAL, (20, 32)), np.zeros((1, 32), f32)])
+    halves = rng.integers(-126, 126, (9, 32)) + 0.5  # between two words, and then two low ones
+    halves[:, 0], halves[4:] = 127, halves[4:] / 128
+    halves[4:, 0] = 127
+    parts = [plain, rng.choice(SPECIAL, (20, 32)), np.zeros((1, 32)), halves]
+    x = np.concatenate([part.astype(f32) for part in parts])
     got = (quantize2 if two else quantize)(x)
     with np.errstate(all="ignore"):
         want = [loop_quantize(v, two) for v in x]
