@@ -75,6 +75,11 @@ class Plan:
     def graph(self) -> Graph:
         return self.program.graph
 
+    @property
+    def makes_tiles(self) -> bool:
+        """Whether launches make tiles of inputs, which others read as weights."""
+        return any(p.node is None for p in self.launches)
+
     @cached_property
     def family_names(self) -> tuple[str, ...]:
         """What the emitted tables call each family."""

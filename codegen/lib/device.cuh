@@ -144,6 +144,19 @@ template <class... P, class... A> void launch(cudaStream_t stream, void (*kernel
 }
 #endif
 
+// Starts a kernel when those before it have ended: where one of them makes tiles, others read these as weights, before
+// any wait.
+#ifndef __CUDACC_RTC__
+template <class... P, class... A> void launch_apart(cudaStream_t stream, void (*kernel)(P...), Shape shape, A... args) {
+    cudaLaunchAttribute unused = {};
+    const void* address = reinterpret_cast<const void*>(kernel);
+    cudaLaunchConfig_t config = launch_config(stream, address, shape, &unused);
+    config.numAttrs = 0;
+    const cudaError_t error = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
+    if (error != cudaSuccess) refuse_launch(address, error);
+}
+#endif
+
 // What verify_arithmetic looks at: rounded twice, rounded once, a denormal.
 __global__ void arithmetic_probe(float a, float b, float c, float tiny, float* out) {
     out[0] = a * b + c;

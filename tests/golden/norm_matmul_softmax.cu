@@ -234,7 +234,7 @@ inline int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 template <class... P, class... A>
 void run(Device& d, void (*kernel)(P...), dim3 grid, int threads, size_t shared, A... args) {
-  launch(d.stream, kernel, Shape{grid, dim3(threads), shared}, args...);
+  launch_apart(d.stream, kernel, Shape{grid, dim3(threads), shared}, args...);
   const int number = d.launches++;
   if (d.after) d.after(d, number);
 }
