@@ -91,12 +91,14 @@ class Launch:
 @dataclass(frozen=True)
 class Context:
     """What a provider may look at; `first_call` of each fused function gives its kernel the
-    names."""
+    names. on_request: a model's logits, stored where the step says so alone, if no launch reads
+    them."""
 
     target: Target
     options: Options
     names: dict[Value, str] = field(default_factory=dict[Value, str])
     first_call: dict[Function, Node] = field(default_factory=dict[Function, Node])
+    on_request: frozenset[Value] = frozenset()
 
     def namesake(self, node: Node) -> Node:
         """The node after whose values the kernel of `node` names its parameters: one for all equal

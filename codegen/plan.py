@@ -102,7 +102,7 @@ class Plan:
 def plan(program: Program, target: Target, options: Options, names: Mapping[Value, str]) -> Plan:
     """Plans a lowered program, whole; ProgramError lists every node that the target cannot
     compute."""
-    context = Context(target, options, dict(names))
+    context = Context(target, options, dict(names), on_request=_unread_logits(program))
     launches = _launches(program.graph, context)
     kernels, named = _name(launches)
     planned = tuple(Planned(launch, named[launch.kernel], node) for launch, node in launches)
@@ -121,6 +121,13 @@ def plan(program: Program, target: Target, options: Options, names: Mapping[Valu
         program, target, options, names, kernels, planned, loops, buffers, buffer_of, total,
         families, weights, weight_bytes, caches, where, cache_bytes,
     )  # fmt: skip
+
+
+def _unread_logits(program: Program) -> frozenset[Value]:
+    """A model's logits, where no launch reads them."""
+    read = {root(v) for n in program.graph.nodes() for v in n.operands}
+    found = [v for name, v in program.graph.results if program.is_model and name == "logits"]
+    return frozenset(found) - read
 
 
 Launches = list[tuple[Launch, Node | None]]

@@ -9,6 +9,7 @@ What each numerics does to each kind of value:
                project x * w (quantized: scales per 32 make it lose nothing) and the norm's factor
                multiplies what they give, so that the norm's reduction is off their way; it is
                taken from sums of squares of each 32, which the producer can leave group by group
+  choices      of a projection's outputs: by keys that its kernel can leave for each 32
   all else     f32
 """
 
@@ -22,6 +23,7 @@ from compiler.types import BLOCKS
 from passes.context import Context
 from passes.pattern import Bound
 from passes.rewrite import Rule, Site, rewrite
+from passes.rows import projection_of
 
 WORDS = {"f32": 0, "int8": 1, "int8x2": 2}  # words of a quantized activation
 
@@ -37,7 +39,7 @@ def run(graph: Graph, context: Context) -> Graph:
 def tables(words: int) -> tuple[tuple[Rule, ...], ...]:
     """The rules, one table after another: biases first, so that a norm's readers change at once."""
     biases = (Rule("bias-apart", "linear(x, w, b)", "linear(x, w) + b"),)
-    return (biases, _quantizing(words)) if words else (biases,)
+    return (biases, _quantizing(words), CHOICES) if words else (biases, CHOICES)
 
 
 def _quantizing(words: int) -> tuple[Rule, ...]:
@@ -65,6 +67,17 @@ def _quantizing(words: int) -> tuple[Rule, ...]:
             suffixes={"quantize": "q"},
         ),
     )
+
+
+def _chooses_of_a_projection(site: Site) -> bool:
+    x = site.match.root.operands[0]
+    return bool(projection_of(x)) and site.match.bound.get("a", -1) in (-1, x.type.rank - 1)
+
+
+CHOICES = tuple(
+    Rule(name, op, "choose_key(choice_keys(x))", _chooses_of_a_projection, {"choice_keys": "keys"})
+    for name, op in (("choose-by-keys", "choose(x)"), ("argmax-by-keys", "argmax(x, axis=a)"))
+)
 
 
 def _norm_rules(words: int) -> Iterator[Rule]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compiler.graph import Node, Value
 from compiler.ops import OPS, load
 from compiler.target import Target
-from compiler.types import Dim, Type
+from compiler.types import GROUP, Dim, Type
 
 NORMS = ("rmsnorm", "layernorm")
 LAST = ("quantize",)  # a member of a region that nothing in it reads
@@ -23,6 +23,28 @@ def elementwise(n: Node) -> bool:
 
 def _fits(v: Value, shape: tuple[Dim, ...]) -> bool:
     return v.type.shape in ((), shape, shape[-1:], (*shape[:-1], 1))
+
+
+def projection_of(x: Value) -> list[Node]:
+    """The projection that ends in `x` and what follows it value by value; [] where there is none.
+
+    Its outputs are whole groups of 32, so that a warp has one.
+    """
+    members: list[Node] = []
+    while x.node.op != "linear":
+        inner = [v for v in dict.fromkeys(x.node.operands) if _is_step(x.node) and v.type == x.type]
+        inner = [v for v in inner if v.node.op == "linear" or _is_step(v.node)]
+        if len(inner) != 1:
+            return []
+        members.append(x.node)
+        x = inner[0]
+    width = x.type.shape[-1]
+    is_whole = isinstance(width, int) and width % GROUP == 0
+    return [*members, x.node] if is_whole and len(x.node.operands) == 2 else []
+
+
+def _is_step(n: Node) -> bool:
+    return elementwise(n) and all(v.type.dtype == "f32" for v in (*n.operands, n.result()))
 
 
 def row_fits(type_: Type, target: Target) -> bool:

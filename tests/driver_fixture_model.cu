@@ -14,7 +14,7 @@ inline constexpr size_t LOGITS = SUMS + 256, NEXT = LOGITS + MAX_WANTED * VOCAB 
 inline constexpr size_t BUFFER_BYTES = NEXT + MAX_WANTED * 4;
 
 struct Step {
-    int rows, wanted;
+    int rows, wanted, keep_logits;
     int token[MAX_ROWS], seq[MAX_ROWS], pos[MAX_ROWS];
     int want[MAX_WANTED];
     int pages_per_seq;

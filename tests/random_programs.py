@@ -111,6 +111,20 @@ def _experts(b: Builder) -> Value:
     return apply("add", total, b.any()) if b.rng.random() < 0.7 else total
 
 
+def _choice(b: Builder) -> Value:
+    """The index of the greatest output of a projection, as one more column."""
+    x = b.any()
+    if b.rng.random() < 0.6:
+        x = apply("rmsnorm", x, *([b.any((WIDTH,))] if b.rng.random() < 0.7 else []), eps=1e-6)
+    logits = apply("linear", x, b.leaf(b.rng.choice(FORMATS), WIDTH, WIDTH, op="weight"))
+    if b.rng.random() < 0.5:
+        logits = apply(b.rng.choice(ONE), logits)
+    if b.rng.random() < 0.5:
+        b.put(logits)
+    chosen = apply("cast", apply("choose", logits), dtype="f32")
+    return apply("reshape", chosen, shape=(ROWS, 1))
+
+
 def _factor(b: Builder) -> Value:
     return apply("mul", b.any(), b.any((ROWS, 1)))
 
@@ -150,7 +164,7 @@ def _heads(b: Builder, rows: Value) -> Value:
 
 STEPS: tuple[Callable[[Builder], Value], ...] = (
     _one, _one, _two, _two, _two, _norm, _norm, _linear, _linear, _linear, _residual, _residual,
-    _normed, _gated, _gated, _experts, _factor, _column, _view, _cast, _append,
+    _normed, _gated, _gated, _experts, _choice, _factor, _column, _view, _cast, _append,
 )  # fmt: skip
 
 

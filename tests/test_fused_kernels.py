@@ -69,6 +69,13 @@ def _experts(
     )
 
 
+def _head(t: int, k: int, n: int, logits: str, w: str = "q8_0", more: str = ", l") -> str:
+    return (
+        f"input x: f32[{t}, {k}]\ninput g: f32[{k}]\ninput b: f32[{n}]\ninput w: {w}[{n}, {k}]\n"
+        f"l = {logits}\nreturn choose(l){more}\n"
+    )
+
+
 NORM = "rmsnorm(x, g, 1e-5)"
 SWIGLU = "silu({g}) * {u}"
 CLAMPED = "({g} * sigmoid({g} * 1.7)) * ({u} + 1.0)"
@@ -126,6 +133,14 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
         _heads(5, 5, 17, "rmsnorm(q, wq, 1e-6)", "rmsnorm(k, eps=1e-6) * wk", more=", h"),
         _heads(2, 1, 35, "rmsnorm(q, wq, 1e-6)", "k", ONE, 1),
         _heads(2, 1, 66, "rope(rmsnorm(q, wq, 1e-6), 1e4)", "rope(k, 1e4)", ONE, 1),
+    ),
+    "head-choose": (
+        _head(3, 64, 96, "linear(rmsnorm(x, g, 1e-5), w)"),
+        _head(1, 544, 128, "linear(rmsnorm(x, eps=1e-5), w)", "q4_1"),
+        _head(9, 96, 32, "30.0 * tanh(linear(x, w) * 0.5) + b", "f16"),
+        _head(130, 64, 160, "linear(rmsnorm(x, g, 1e-5), w, b)", "q4_0"),
+        _head(2, 33, 1056, "linear(x, w) * b", "f32", ""),
+        _head(1, 64, 2048, "linear(rmsnorm(x, g, 1e-5), w)", "q8_0", ""),
     ),
     "expert-glu": EXPERTS,
     "moe-route": FLOAT_EXPERTS,

@@ -17,6 +17,11 @@ def threads_for(width: int) -> int:
 
 
 def plan(node: Node, context: Context) -> Launch:
+    return search(node, context, "best.index")
+
+
+def search(node: Node, context: Context, index: str) -> Launch:
+    """The launch that finds the first of each row's greatest; index: what it gives, of `best`."""
     x, y = node.operands[0], node.result()
     check_elements(node.op, context, x.type)
     width = volume(x.type.shape[-1:], node.op)
@@ -26,7 +31,11 @@ def plan(node: Node, context: Context) -> Launch:
         node.op,
         ("int N", "int THREADS"),
         (*step_param(x), *reads(x=x), *writes(y=y)),
-        (("rows", row_count(x.type.shape)), ("element", reads(x=x)[0].ctype[6:-1])),
+        (
+            ("rows", row_count(x.type.shape)),
+            ("element", reads(x=x)[0].ctype[6:-1]),
+            ("index", index),
+        ),
     )
     return Launch(
         kernel,

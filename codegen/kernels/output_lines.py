@@ -15,7 +15,11 @@ from codegen.kernels.arguments import Arguments
 from codegen.kernels.row_steps import Each, Group, steps_of
 from compiler.graph import Node, Value
 
-WARP_HELPERS = {"quantize": "quantize_warp", "square_sums": "square_sum_warp"}
+WARP_HELPERS = {
+    "quantize": "quantize_warp",
+    "square_sums": "square_sum_warp",
+    "choice_keys": "choice_key_warp",
+}
 
 
 def is_grouped(body: Sequence[Node], outputs: int) -> bool:
@@ -96,7 +100,11 @@ class OutputLines:
 
     def _store(self, v: Value, name: str) -> None:
         if v in self.outer:
-            self.out.append(f"{self._write(v, name)}[at] = {name};")
+            asked = "if (step->keep_logits) " if self._is_on_request(v) else ""
+            self.out.append(f"{asked}{self._write(v, name)}[at] = {name};")
+
+    def _is_on_request(self, v: Value) -> bool:
+        return self.arguments.actual(v) in self.arguments.context.on_request
 
     def _write(self, v: Value, name: str) -> str:
         self.stores = True

@@ -42,7 +42,7 @@ class Once:
 @dataclass(frozen=True)
 class Group:
     """`helper` over groups of 32 columns of `operand`, into the buffer `out`: quantize,
-    square_sums."""
+    square_sums, choice_keys."""
 
     out: str
     operand: str
@@ -169,6 +169,10 @@ def _square_sums(node: Node, out: str, ins: Sequence[str], width: int) -> list[S
     return [Group(out, ins[0], "square_sums")]
 
 
+def _choice_keys(node: Node, out: str, ins: Sequence[str], width: int) -> list[Step]:
+    return [Group(out, ins[0], "choice_keys")]
+
+
 def _root_factor(node: Node, out: str, ins: Sequence[str], width: int) -> list[Step]:
     n, eps = (float_literal(float(str(node.attr(a)))) for a in ("n", "eps"))
     text = f"1.0f / sqrtf(row_sum<D, THREADS>({{0}}) / {n} + {eps})"
@@ -187,5 +191,6 @@ SPELLED: dict[str, Callable[[Node, str, Sequence[str], int], list[Step]]] = {
     "max": _reduction("row_max<D, THREADS>({0})"),
     "quantize": _quantize,
     "square_sums": _square_sums,
+    "choice_keys": _choice_keys,
     "root_factor": _root_factor,
 }

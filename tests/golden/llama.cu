@@ -18,8 +18,8 @@
 // linear_residual_ffn_down_2                   1
 // wanted_rows                                  1
 // norm_quant_2                                 1
-// linear_token_embd                            1
-// choose                                       1
+// head_choose_token_embd                       1
+// choose_key                                   1
 //
 // weights 1064192 bytes, buffers 77056 bytes, caches 512 bytes a position of a sequence
 #include <cstdint>
@@ -30,6 +30,7 @@ constexpr int MAX_WANTED = 8;  // of them with results
 constexpr int MAX_SEQS = 8;    // sequences at once
 struct Step {
   int rows, wanted;         // T, R; they stay while a step runs, so that kernels may read them at once
+  int keep_logits;          // whether the logits are asked for, not the choices from them alone
   int token[MAX_ROWS];      // of each row: its token,
   int seq[MAX_ROWS];        // its sequence,
   int pos[MAX_ROWS];        // its position there
@@ -441,41 +442,44 @@ __global__ void __launch_bounds__(THREADS) norm_quant_2(const Step* step, const 
 }
 
 // llama.model:44  return linear(rmsnorm(wanted(x), output_norm, eps), output)
-//   kernel sibling_linear(norm_quant: q8[R, 64], token_embd: q8_0[160, 64], norm_quant_2: f32[R, 2]) {
+//   kernel head_choose(norm_quant: q8[R, 64], token_embd: q8_0[160, 64], norm_quant_2: f32[R, 2]) {
 //     linear: f32[R, 160] = linear(norm_quant, token_embd)
 //     root_factor: f32[R, 1] = root_factor(norm_quant_2, n=64, eps=9.999999747378752e-06)
 //     logits: f32[R, 160] = linear * root_factor
-//     return logits
+//     keys: i64[R, 5] = choice_keys(logits)
+//     return logits, keys
 //   }
-template <int K, int ROW_TILES, int WARPS, int ROWS, class W0, int N0>
-__global__ void __launch_bounds__(32 * WARPS) linear_token_embd(const Step* step, Q8 x, const uint8_t* token_embd, const float* square_sums, float* token_embd_out) {
+template <int N, int K, int ROW_TILES, int WARPS, int ROWS, class W0>
+__global__ void __launch_bounds__(32 * WARPS) head_choose_token_embd(const Step* step, Q8 x, const uint8_t* token_embd, const float* square_sums, float* logits_out, long long* keys_out) {
   using L = LinearShape<K, ROW_TILES, WARPS>;
   grid_dependency_trigger();
-  const int rows = step->wanted, first = int(blockIdx.y) * ROWS;
+  const int rows = step->wanted, first = int(blockIdx.y) * ROWS, block = blockIdx.x;
   if (first >= rows) return grid_dependency_wait();
-  auto& s = shared<LinearShared<L, ROWS, 1, 1>>();
-  const int block = blockIdx.x;
-  const auto w = first_segment<W0, N0, K, L>(block, token_embd);
+  const auto w0 = first_segment<W0, N, K, L>(block, token_embd);
   grid_dependency_wait();
+  auto& s = shared<LinearShared<L, ROWS, 1, 1>>();
   const auto sums_0 = load_root_sums<2, ROWS, L>(square_sums, first, rows);
-  partial_dots<W0, N0, K, L, ROWS>(s.partials[0], block, token_embd, w, x, first, rows);
+  partial_dots<W0, N, K, L, ROWS>(s.partials[0], block, token_embd, w0, x, first, rows);
   fold_root_sums(s.factor[0], sums_0, 64.0f, 1.0e-5f);
   __syncthreads();
-  each_output<N0, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
-    const float dot = folded_dot(s.partials[0], r, output);
-    token_embd_out[size_t(first + r) * N0 + n] = dot * s.factor[0][r];
+  each_output<N, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
+    const size_t at = size_t(first + r) * N + n;
+    const float linear = folded_dot(s.partials[0], r, output);
+    const float logits = linear * s.factor[0][r];
+    if (step->keep_logits) logits_out[at] = logits;
+    choice_key_warp<N>(logits, first + r, n, keys_out);
   });
 }
 
 // llama.model:44  return linear(rmsnorm(wanted(x), output_norm, eps), output)
-//   next: i32[R] = choose(logits)
+//   next: i32[R] = choose_key(logits.keys)
 template <int N, int THREADS>
-__global__ void __launch_bounds__(THREADS) choose(const Step* step, const float* x, int* y) {
+__global__ void __launch_bounds__(THREADS) choose_key(const Step* step, const long long* x, int* y) {
   grid_dependency_wait();
   const int row = blockIdx.x;
   if (row >= step->wanted) return;
-  const Best<float> best = best_of_block<THREADS>(best_of_stride<N, THREADS>(x + size_t(row) * N));
-  if (threadIdx.x == 0) y[row] = best.index;
+  const Best<long long> best = best_of_block<THREADS>(best_of_stride<N, THREADS>(x + size_t(row) * N));
+  if (threadIdx.x == 0) y[row] = index_of_key(best.value);
 }
 
 // The next decode step's tokens and positions, from the tokens that this one chose.
@@ -575,11 +579,12 @@ inline constexpr Value VALUES[] = {
     {"l%d.x_2.s", 0, 3, "f32", 2, {-1, 2}, 76288, 8, 7},
     {"wanted", 0, 1, "f32", 2, {-2, 64}, 16384, 30, 0},
     {"norm_quant", 0, 1, "q8", 2, {-2, 64}, 0, 31, 0},
-    {"norm_quant_2", 0, 1, "f32", 2, {-2, 2}, 1280, 31, 0},
+    {"norm_quant_2", 0, 1, "f32", 2, {-2, 2}, 1792, 31, 0},
     {"logits", 0, 1, "f32", 2, {-2, 160}, 71168, 32, 0},
+    {"logits.keys", 0, 1, "i64", 2, {-2, 5}, 1280, 32, 0},
     {"next", 0, 1, "i32", 1, {-2}, 76800, 33, 0},
 };
-inline constexpr int VALUE_COUNT = 23;
+inline constexpr int VALUE_COUNT = 24;
 
 struct KernelInfo {
   const char* name;
@@ -598,8 +603,8 @@ inline constexpr KernelInfo KERNELS[] = {
     {"linear_residual_ffn_down_2", 1},
     {"wanted_rows", 1},
     {"norm_quant_2", 1},
-    {"linear_token_embd", 1},
-    {"choose", 1},
+    {"head_choose_token_embd", 1},
+    {"choose_key", 1},
 };
 inline constexpr int KERNEL_COUNT = 14;
 
@@ -655,6 +660,7 @@ struct Buffers {
   Q8 norm_quant;  // norm_quant: q8[R, 64]
   float* norm_quant_2;  // norm_quant_2: f32[R, 2]
   float* logits;  // logits: f32[R, 160]
+  long long* logits_keys;  // logits_keys: i64[R, 5]
   int* next;  // next: i32[R]
   explicit Buffers(uint8_t* at) {
     attn_q_out = (float*)(at + 16384);
@@ -683,8 +689,9 @@ struct Buffers {
     x_2_2 = (float*)(at + 0);
     wanted_ = (float*)(at + 16384);
     norm_quant = q8_at(at + 0, 512);
-    norm_quant_2 = (float*)(at + 1280);
+    norm_quant_2 = (float*)(at + 1792);
     logits = (float*)(at + 71168);
+    logits_keys = (long long*)(at + 1280);
     next = (int*)(at + 76800);
   }
 };
@@ -773,12 +780,12 @@ void launch_all(Device& d, [[maybe_unused]] int rows, [[maybe_unused]] int wante
   // norm_quant: q8[R, 64], norm_quant_2: f32[R, 2]
   run(d, norm_quant_2<64, 32>, dim3(wanted), 32, 0,
       d.step, b.wanted_, vector(d, OUTPUT_NORM), b.norm_quant, b.norm_quant_2);
-  // logits: f32[R, 160]
-  run(d, linear_token_embd<64, 1, 1, WANTED, Q8_0, 160>, dim3(ceil_div(160, 8), ceil_div(wanted, WANTED)), 32, WANTED * 68,
-      d.step, b.norm_quant, tiles(d, TOKEN_EMBD), b.norm_quant_2, b.logits);
+  // logits: f32[R, 160], logits.keys: i64[R, 5]
+  run(d, head_choose_token_embd<160, 64, 4, 4, WANTED, Q8_0>, dim3(ceil_div(160, 32), ceil_div(wanted, WANTED)), 128, WANTED * 260,
+      d.step, b.norm_quant, tiles(d, TOKEN_EMBD), b.norm_quant_2, b.logits, b.logits_keys);
   // next: i32[R]
-  run(d, choose<160, 64>, dim3(wanted), 64, sizeof(BestOfWarps<long long>),
-      d.step, b.logits, b.next);
+  run(d, choose_key<5, 32>, dim3(wanted), 32, sizeof(BestOfWarps<long long>),
+      d.step, b.logits_keys, b.next);
 }
 
 template <int ROWS>

@@ -95,6 +95,7 @@ void open_session(Session& s, const MemoryPlan& plan, bool with_logits) {
     s.table = pinned_array<Step>(1);
     memset(s.table, 0, sizeof(Step));
     s.next = pinned_array<int>(MAX_WANTED);
+    s.table->keep_logits = with_logits || s.recorder;
     if (with_logits) s.logits = pinned_array<float>(size_t(MAX_WANTED) * VOCAB);
     open_memory(s, plan, *s.table);
 }
