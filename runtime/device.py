@@ -182,13 +182,16 @@ class CudaModule:
 
 
 class Cuda:
-    """The first GPU of this machine. UserError where there is none that runs kernels in process."""
+    """A GPU of this machine, the first. UserError where there is none that runs kernels in process.
 
-    def __init__(self, number: int = 0) -> None:
+    extra: flags of NVRTC.
+    """
+
+    def __init__(self, number: int = 0, extra: Sequence[str] = ()) -> None:
         why = missing()
         if why:
             raise UserError(f"a GPU is needed: {why}", TOOLCHAIN)
-        self._driver = driver()
+        self._driver, self._extra = driver(), tuple(extra)
         done(self._driver.cuInit(0))
         device = done(self._driver.cuDeviceGet(number))
         done(self._driver.cuCtxSetCurrent(done(self._driver.cuDevicePrimaryCtxRetain(device))))
@@ -196,7 +199,8 @@ class Cuda:
         self.name = f"cuda {self.arch}"
 
     def load(self, text: str, kernels: Sequence[str], sizes: Sequence[str]) -> CudaModule:
-        cubin, names = nvrtc.compile_kernels(text + size_table(sizes), self.arch, kernels)
+        whole = text + size_table(sizes)
+        cubin, names = nvrtc.compile_kernels(whole, self.arch, kernels, self._extra)
         return CudaModule(cubin, names, sizes)
 
     def allocate(self, nbytes: int) -> int:

@@ -64,9 +64,8 @@ class HostModule:
 class HostDevice:
     """The CPU in a GPU's place; `seed`: the order of threads (0: in order)."""
 
-    name = "host"
-
     def __init__(self, seed: int = 0, extra: Sequence[str] = ("-O1",)) -> None:
+        self.name = f"host, seed {seed},"
         self.seed, self._extra = seed, tuple(extra)
         self._held: dict[int, Any] = {}
 

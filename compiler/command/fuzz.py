@@ -12,7 +12,7 @@ DOC = """Makes random programs of a seed and runs them on the reference VM with 
 back, on the VM fused, and on each target, which must all give the same bits. Case k of a seed is
 the same case whatever the count. Failures are made small and printed as a .model, which --rerun
 takes."""
-WAYS = ("vm", "host", "cuda")
+WAYS = ("vm", "host", "cuda", "twin")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=listed,
         default=("vm", "host"),
         metavar="NAMES",
-        help="vm (always), host, cuda, between commas (vm,host)",
+        help="vm (always), host, cuda, twin (cuda's launches by g++), between commas (vm,host)",
     )
     parser.add_argument("--numerics", choices=("all", *NUMERICS), default="all", help="(all)")
     parser.add_argument(

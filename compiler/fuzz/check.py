@@ -1,15 +1,15 @@
 """Holding cases against the VM: every way to run them must give the bits of the unfused program.
 
 Ways: the VM on the fused graph; the host, by the whole binary or in process, with several orders
-of threads; CUDA in process. A failure is one line of text; where a unit breaks as a whole it is cut
-in halves until the members that break it are found.
+of threads; CUDA in process; its twin, by g++ what a GPU would be told. A failure is one line of
+text; where a unit breaks as a whole it is cut in halves until the members that break it are found.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -30,14 +30,24 @@ from compiler.fuzz.unit import (
     run_resident,
 )
 from compiler.target import CUDA, HOST, Target
+from runtime import nvrtc
 from runtime.compare import difference
 from runtime.device import Cuda, Machine
 from runtime.host_device import HostDevice
 
-TARGETS: Mapping[str, Target] = {"host": HOST, "cuda": CUDA}
+TARGETS: Mapping[str, Target] = {"host": HOST, "cuda": CUDA, "twin": CUDA}
 SEEDS = (0, 1, 2)
 QUICK = ("-O0",)  # compiling takes longer than running
 ENOUGH = 5  # failures of a unit: where everything breaks, the rest would say the same
+
+
+@dataclass(frozen=True)
+class How:
+    """How units are run. isolated: in a process of their own, so that a fault ends no other;
+    quick: NVRTC spends half the time and optimizes less than what ships."""
+
+    isolated: bool = True
+    quick: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +93,11 @@ class Member:
 
 
 def check_numbers(
-    seed: int, numbers: Sequence[int], targets: Sequence[str], numerics: str = "all"
+    seed: int,
+    numbers: Sequence[int],
+    targets: Sequence[str],
+    numerics: str = "all",
+    how: How = How(),
 ) -> Report:
     """The cases of a seed with these numbers, all of one unit."""
     report = Report()
@@ -94,8 +108,7 @@ def check_numbers(
         except Exception as error:
             name = f"fuzz_{seed}_{number}"
             report.failures.append(Failure(name, "generating", brief(error)))
-    check(cases, targets, report)
-    return report
+    return check(cases, targets, report, how)
 
 
 def unit_numbers(first: int, count: int) -> list[range]:
@@ -104,7 +117,12 @@ def unit_numbers(first: int, count: int) -> list[range]:
     return [range(a, b) for a, b in pairwise(edges) if a < b]
 
 
-def check(cases: Sequence[Case], targets: Sequence[str], report: Report | None = None) -> Report:
+def check(
+    cases: Sequence[Case],
+    targets: Sequence[str],
+    report: Report | None = None,
+    how: How = How(),
+) -> Report:
     """Cases that share rows, on the VM and every target."""
     report = report or Report()
     report.programs += len(cases)
@@ -112,7 +130,7 @@ def check(cases: Sequence[Case], targets: Sequence[str], report: Report | None =
     for name in targets or ("host",):
         members = [m for c in cases if (m := _member(c, TARGETS[name], wanted, report))]
         if name in targets and members:
-            _on_target(members, name, report)
+            _on_target(members, name, report, how)
     return report
 
 
@@ -139,7 +157,7 @@ def _member(
     return Member(made, wanted[case.name])
 
 
-def _on_target(members: Sequence[Member], name: str, report: Report) -> None:
+def _on_target(members: Sequence[Member], name: str, report: Report, how: How) -> None:
     able: list[Member] = []
     for m in members:
         try:
@@ -152,20 +170,20 @@ def _on_target(members: Sequence[Member], name: str, report: Report) -> None:
         else:
             able.append(m)
     if able:
-        _run(able, name, report)
+        _run(able, name, report, how)
 
 
-def _run(members: Sequence[Member], name: str, report: Report) -> None:
+def _run(members: Sequence[Member], name: str, report: Report, how: How) -> None:
     """Runs the members as one unit; where it breaks, its halves, until enough is seen."""
     if len(report.failures) >= ENOUGH:
         return
     try:
-        found = apart(lambda: _outcome(members, name))
+        found = _answer(lambda: _outcome(members, name, how), how)
     except Died as error:
         if len(members) > 1:
             half = len(members) // 2
-            _run(members[:half], name, report)
-            _run(members[half:], name, report)
+            _run(members[:half], name, report, how)
+            _run(members[half:], name, report, how)
         else:
             report.failures.append(Failure(members[0].lowered.case.name, name, str(error)))
         return
@@ -174,18 +192,28 @@ def _run(members: Sequence[Member], name: str, report: Report) -> None:
     report.failures += found.failures
 
 
-def _outcome(members: Sequence[Member], name: str) -> Report:
+def _answer(function: Callable[[], Report], how: How) -> Report:
+    """The function's answer. Died: there is none."""
+    if how.isolated:
+        return apart(function)
+    try:
+        return function()
+    except Exception as error:
+        raise Died(brief(error)) from error
+
+
+def _outcome(members: Sequence[Member], name: str, how: How) -> Report:
     """Every way to run a unit on a target."""
     report = Report()
     target = TARGETS[name]
-    resident = name == "cuda" or bool(members[0].lowered.case.steps)
+    resident = name != "host" or bool(members[0].lowered.case.steps)
     try:
         unit = planned([m.lowered for m in members], target, resident)
     except (ProgramError, Refusal) as error:
         raise RuntimeError(f"refused as a whole only: {error}") from None
     report.launches = len(unit.plan.launches)
     seen: dict[int, str] = {}
-    for way, results in _ways(unit, name, resident):
+    for way, results in _ways(unit, name, resident, how):
         wanted = [m.wanted for m in members]
         report.compared += sum(a.size for w in wanted for a in w.values())
         for number, found in differences(unit, wanted, results).items():
@@ -196,7 +224,7 @@ def _outcome(members: Sequence[Member], name: str) -> Report:
     return report
 
 
-def _ways(unit: Unit, name: str, resident: bool) -> list[tuple[str, Mapping[str, Array]]]:
+def _ways(unit: Unit, name: str, resident: bool, how: How) -> list[tuple[str, Mapping[str, Array]]]:
     """(way, results) of each."""
     if not resident:
         binary = build_binary(unit, TARGETS[name], QUICK)
@@ -204,13 +232,14 @@ def _ways(unit: Unit, name: str, resident: bool) -> list[tuple[str, Mapping[str,
             (f"{name} binary, seed {s}", run_binary(unit, binary, ("--host-seed", str(s))))
             for s in SEEDS
         ]
-    machines: Sequence[Machine] = [HostDevice(s, QUICK) for s in SEEDS[:2]]
+    orders = SEEDS[:2] if name == "host" else SEEDS[1:2]
+    machines: Sequence[Machine] = [HostDevice(s, QUICK) for s in orders]
     if name == "cuda":
-        machines = [Cuda()]
+        machines = [Cuda(extra=nvrtc.quick_flags() if how.quick else ())]
     out: list[tuple[str, Mapping[str, Array]]] = []
-    for number, machine in enumerate(machines):
+    for machine in machines:
         opened = open_unit(unit, machine)
-        out.append((f"{machine.name} in process, seed {number}", run_resident(unit, opened)))
+        out.append((f"{machine.name} in process", run_resident(unit, opened)))
         opened.close()
     return out
 
@@ -219,8 +248,8 @@ def available(name: str) -> str:
     """Why cases cannot run on a target here, "" where they can."""
     from runtime import device, toolchain
 
-    if name == "cuda":
-        return device.missing()
+    if name == "cuda":  # asked apart: a process that has met the driver cannot fork ones that do
+        return apart(device.missing)
     found = toolchain.described(toolchain.find_host)
     return found if found.startswith("none") else ""
 

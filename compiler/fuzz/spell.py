@@ -24,6 +24,7 @@ from compiler.ops import OpError, build
 from compiler.program import Input
 from compiler.target import Options
 from compiler.types import CACHES, ROWS, WANTED, Type
+from compiler.values import Rows
 from frontend.elaborate import elaborate
 from runtime.inputs import plain_dtype, plain_shape, read_npy, value_of
 
@@ -125,19 +126,23 @@ def write(case: Case, folder: Path, found: str = "") -> Path:
 
 def read(path: Path) -> Case:
     """A case of a file that `write` wrote."""
-    source = path.read_text()
-    program = elaborate(source, path.name)
+    return case_of_text(path.read_text(), path.stem, path)
+
+
+def case_of_text(source: str, name: str, path: Path | None = None) -> Case:
+    """A case of a program's text; path: its file, beside which arrays may lie."""
+    program = elaborate(source, f"{name}.model")
     inputs = dict(_arrays(path, program.inputs))
     rows = next((inputs[i.name] for i in program.inputs if i.type.dtype == "rows"), None)
     places = np.zeros((1, 2), np.int32) if rows is None else rows
     options = replace(read_options(source), max_rows=max(1, len(places)))
-    return Case(path.stem, program, inputs, places, options)
+    return Case(name, program, inputs, places, options)
 
 
-def _arrays(path: Path, inputs: tuple[Input, ...]) -> Iterator[tuple[str, Array]]:
+def _arrays(path: Path | None, inputs: tuple[Input, ...]) -> Iterator[tuple[str, Array]]:
     for declared in inputs:
-        beside = path.with_suffix(f".{declared.name}.npy")
-        if beside.exists():
+        beside = path.with_suffix(f".{declared.name}.npy") if path else None
+        if beside and beside.exists():
             yield declared.name, read_npy(beside)
         elif declared.value is not None:
             dtype, shape = plain_dtype(declared.type), plain_shape(declared.type)
@@ -145,13 +150,17 @@ def _arrays(path: Path, inputs: tuple[Input, ...]) -> Iterator[tuple[str, Array]
             yield declared.name, np.broadcast_to(held, shape).copy()
         else:
             value = value_of(replace(declared, type=_unpacked(declared.type)))
-            assert isinstance(value, np.ndarray)
-            yield declared.name, value
+            yield declared.name, _pairs(value)
+
+
+def _pairs(value: Any) -> Array:
+    """A value as the array that an input is given by."""
+    return np.stack([value.seq, value.pos], 1) if isinstance(value, Rows) else value
 
 
 def _unpacked(t: Type) -> Type:
     """The type of the plain array that an input is given by."""
-    return t if t.dtype in ("f32", "f16", "i32", "i64") else t.with_dtype("f32")
+    return t if t.dtype in ("f32", "f16", "i32", "i64", "rows") else t.with_dtype("f32")
 
 
 def read_options(source: str) -> Options:
