@@ -137,6 +137,13 @@ def test_saving_counts_launches_and_bytes() -> None:
     assert str(saving(fn)) == f"saves 2 launches and {4 * values} bytes a row"
 
 
+def test_saving_counts_what_is_read_again_and_what_is_stored_anyway() -> None:
+    text = "input a: f32[4, 64]\nb = silu(a)\nreturn b * a + a, b\n"
+    (fn,) = functions(passes.run(program(text)[0], Options(), HOST))
+    values = 4 * 64 * 4  # b is stored and read by nobody, the product is neither, a is read once
+    assert saving(fn) == Saving(launches=2, bytes=(1 + 2 + 2) * values)
+
+
 def test_a_golden_file_that_differs_fails_with_the_diff_until_it_is_renewed(tmp_path: Path) -> None:
     path, shown = tmp_path / "topic.model", list[str]()
     with pytest.raises(AssertionError, match=r"\+b\n\(renew it with --bless -k topic"):

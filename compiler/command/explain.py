@@ -39,7 +39,10 @@ def run(args: argparse.Namespace) -> int:
             binary = toolchain.build(made.text, CUDA.name, archs_of(args.arch))
         usage = toolchain.resource_usage(binary)
     shown = explaining.graphs(made, whole=args.passes, all_layers=args.all_layers)
-    print(
-        "\n\n".join((*shown, explaining.kernels(made, args.rows, usage), explaining.memory(made)))
+    parts = (
+        explaining.kernels(made, args.rows, usage),
+        explaining.savings(made, args.rows),
+        explaining.memory(made),
     )
+    print("\n\n".join((*shown, *parts)))
     return 0

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 
 import passes
+from codegen import plan as planning
 from codegen.plan import Plan, Planned
 from compiler import ops, pipeline
 from compiler.command.show import size, table
 from compiler.graph import Function, Graph, Node, Value
 from compiler.pipeline import Compiled, Stage
 from compiler.types import Type, nbytes
-from passes.saving import saving
+from passes.saving import moved, saving
 from runtime.toolchain import Resources
 
 LAYER = re.compile(r"^\s*l([1-9][0-9]*)[._]")
@@ -80,8 +82,9 @@ def _calls(graph: Graph) -> Counter[Function]:
 
 
 def kernels(made: Compiled, rows: int, usage: Sequence[Resources]) -> str:
-    """Every kernel: launches a step, and of all of them together bytes moved and operations."""
-    head = ["kernel", "launches", "bytes", "flops"]
+    """Every kernel: launches a step, and of all of them together bytes moved and operations; what
+    its ops would need beside that if each were a launch of its own."""
+    head = ["kernel", "launches", "launches saved", "bytes", "bytes saved", "flops"]
     head += ["registers", "spilled", "shared"] if usage else []
     body = [_kernel(made.plan, name, rows, usage) for name in made.plan.kernels]
     launches = sum(int(row[1]) for row in body)
@@ -91,9 +94,10 @@ def kernels(made: Compiled, rows: int, usage: Sequence[Resources]) -> str:
 
 def _kernel(plan: Plan, name: str, rows: int, usage: Sequence[Resources]) -> list[str | int]:
     launched = [p for p in plan.launches if p.kernel == name]
-    moved = sum(_moved(p, rows) for p in launched)
+    saved = [saving(p.node.function, rows) for p in launched if p.node and p.node.op == "call"]
     flops = sum(_flops(p.node, rows) for p in launched if p.node)
-    row: list[str | int] = [name, len(launched), moved, flops]
+    row: list[str | int] = [name, len(launched), sum(s.launches for s in saved)]
+    row += [sum(_moved(p, rows) for p in launched), sum(s.bytes for s in saved), flops]
     if usage:
         used = [u for u in usage if _is_of(u.kernel, name)]
         row.append(max((u.registers for u in used), default=0))
@@ -111,12 +115,44 @@ def _is_of(mangled: str, name: str) -> bool:
 
 
 def _moved(p: Planned, rows: int) -> int:
-    """Bytes read and written: what an op's record says, of a fused kernel its arguments once."""
-    if p.node is not None and p.node.op != "call":
-        ins, outs = ([_sized(t, rows) for t in types] for types in _types(p.node))
-        return ops.get(p.node.op).bytes(ins, outs)
-    values = {arg.value for arg in p.launch.args if arg.kind in ("value", "weight")}
-    return sum(nbytes(v.type, rows, 1) for v in values)
+    """Bytes read and written, as passes.saving has it; of a repack its arguments."""
+    if p.node is not None:
+        return moved(p.node, rows)
+    return sum(nbytes(arg.value.type, rows, 1) for arg in p.launch.args)
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Launches of a step, of one iteration of its longest loop (a layer's), and bytes moved."""
+
+    launches: int
+    layer: int
+    bytes: int
+
+
+def totals(plan: Plan, rows: int) -> Totals:
+    longest = max(plan.loops, key=lambda loop: loop.period * loop.count, default=None)
+    launches, layer = len(plan.launches), longest.period if longest else 0
+    return Totals(launches, layer, sum(_moved(p, rows) for p in plan.launches))
+
+
+def held_back(made: Compiled) -> Plan:
+    """The plan of the same program with every fusion held back."""
+    options = replace(made.options, hold=passes.names())
+    program, _ = pipeline.lower(made.model.program, options, made.target)
+    return planning.plan(program, made.target, options, pipeline.names_of(program.graph))
+
+
+def savings(made: Compiled, rows: int) -> str:
+    """What all fusions together save; bytes are computed, not measured."""
+    with_, without = totals(made.plan, rows), totals(held_back(made), rows)
+    head = ("", "launches", "a layer", "bytes")
+    body = [
+        (name, t.launches, t.layer or "", t.bytes)
+        for name, t in (("fused", with_), ("every fusion held back", without))
+    ]
+    title = f"== a step of {rows} row{'s' if rows > 1 else ''}, one wanted"
+    return f"{title}\n{table([head, *body], right=(1, 2, 3))}"
 
 
 def _flops(node: Node, rows: int) -> int:
