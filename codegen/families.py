@@ -65,8 +65,7 @@ def tile_bytes(type_: Type) -> int:
     *outer, n, k = type_.shape
     assert isinstance(n, int) and isinstance(k, int)
     fmt = FORMATS[type_.dtype]
-    scales = 0 if fmt.scale is None else 8 if fmt.offset is None else 16
-    tile = fmt.bits * 512 + 32 * scales
+    tile = fmt.bits * 512 + 32 * (fmt.scale_bytes * 128 // fmt.block)
     return size(tuple(outer)) * -(-n // 8) * -(-k // 512) * tile
 
 

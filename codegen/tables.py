@@ -220,7 +220,8 @@ def _blocks(plan: Plan) -> tuple[Row, ...]:
     used = dict.fromkeys(i.type.dtype for i in plan.program.inputs if i.type.dtype in BLOCKS)
     rows: list[Row] = []
     for f in map(FORMATS.__getitem__, used):
-        parts = (f.size, f.bits, f.scale, f.offset, f.levels, f.zero)
+        offsets = (f.scale, f.offset, f.scales, f.levels, f.high)
+        parts = (f.block, f.size, f.group, f.bits, *offsets, f.zero, f.run)
         fields = (_string(f.name), *(str(-1 if p is None else p) for p in parts))
         rows.append(Row(f.name, fields))
     return tuple(rows)

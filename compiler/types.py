@@ -14,12 +14,20 @@ DYNAMIC = (ROWS, WANTED)
 FLOATS = ("f32", "f16", "bf16")
 INTEGERS = ("i32", "i64")
 ACTIVATIONS = ("q8", "q8x2")  # quantized activations: words, scales and block sums as one value
-BLOCKS = ("q8_0", "q4_1", "q4_0")  # weight formats of 32 weights a block
+BLOCK_SIZES = {  # weight formats in blocks: weights and bytes of a block
+    "q8_0": (32, 34),
+    "q4_1": (32, 20),
+    "q4_0": (32, 18),
+    "q4_k": (256, 144),
+    "q5_k": (256, 176),
+    "q6_k": (256, 210),
+}
+BLOCKS = tuple(BLOCK_SIZES)
 CACHES = ("cache_f32", "cache_f16")  # one entry a position of a sequence
 DTYPES = (*FLOATS, *INTEGERS, *ACTIVATIONS, *BLOCKS, *CACHES, "rows")
 
 ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4, "i64": 8}
-GROUP = 32  # values that share one scale
+GROUP = 32  # activations that share one scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,11 @@ class Type:
         return Type(dtype, self.shape)
 
 
+def whole(dtype: str) -> int:
+    """What the last axis of such values is a multiple of."""
+    return BLOCK_SIZES[dtype][0] if dtype in BLOCK_SIZES else GROUP if dtype in ACTIVATIONS else 1
+
+
 def size(shape: tuple[Dim, ...], rows: int = 1, wanted: int = 1) -> int:
     """The element count of a shape where T is `rows` and R is `wanted`."""
     return prod({ROWS: rows, WANTED: wanted}[d] if isinstance(d, str) else d for d in shape)
@@ -70,18 +83,15 @@ def nbytes(type_: Type, rows: int = 1, wanted: int = 1) -> int:
             return count + 8 * (count // GROUP)
         case "q8x2":
             return 2 * count + 8 * (count // GROUP)
-        case "q8_0":
-            return count // GROUP * 34
-        case "q4_1":
-            return count // GROUP * 20
-        case "q4_0":
-            return count // GROUP * 18
         case "cache_f32":
             return 4 * count
         case "cache_f16":
             return 2 * count
         case "rows":
             return 8 * count
+        case dtype if dtype in BLOCK_SIZES:
+            weights, bytes_ = BLOCK_SIZES[dtype]
+            return count // weights * bytes_
         case dtype:
             return count * ELEMENT_BYTES[dtype]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from compiler import graph as g
 from compiler.graph import LEAVES, Function, Graph, Node, Value, consumers
 from compiler.ops import OpError, build
-from compiler.types import ACTIVATIONS, BLOCKS, CACHES, DTYPES, DYNAMIC, GROUP, Type
+from compiler.types import ACTIVATIONS, BLOCKS, CACHES, DTYPES, DYNAMIC, Type, whole
 
 
 class VerifyError(AssertionError):
@@ -76,7 +76,7 @@ def _groups(graph: Graph) -> Iterator[str]:
 
 def _whole_groups(t: Type) -> bool:
     last = t.shape[-1] if t.shape else 0
-    return isinstance(last, int) and last > 0 and last % GROUP == 0
+    return isinstance(last, int) and last > 0 and last % whole(t.dtype) == 0
 
 
 def _types(graph: Graph) -> Iterator[str]:
@@ -218,7 +218,7 @@ def _notes(graph: Graph) -> Iterator[str]:
 ROWS = (
     Row("dtypes", "every dtype is one of the language's", _dtypes),
     Row("dims", "dims are 1 or more, or T or R as the first axis", _dims),
-    Row("groups", f"what is in blocks has a last axis of a multiple of {GROUP}", _groups),
+    Row("groups", "what is in blocks has a last axis of whole blocks", _groups),
     Row("types", "types and attributes are what the op's rule says", _types),
     Row("interned", "equal parts are one node or function", _interned),
     Row("leaves", "a leaf of one name has one type; params are in functions", _leaves),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from compiler.diagnostics import CHECKPOINT
+from compiler.formats import FORMATS
 from compiler.graph import Value, leaf
 from compiler.program import Metadata, MetaValue
 from frontend.things import Fault, Static, nearest
@@ -58,7 +59,7 @@ def weight(metadata: Metadata, name: str, shape: Sequence[int | str]) -> Value |
 
 
 def unsupported(name: str, given: str) -> Fault:
-    needs = "a supported tensor type (f32, f16, bf16, q8_0, q4_1, q4_0)"
+    needs = f"a supported tensor type ({', '.join(FORMATS)})"
     return Fault(f"{name} needs {needs}, the checkpoint has {given}", code=CHECKPOINT)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from compiler.diagnostics import CHECKPOINT, Span
 from compiler.graph import Frame, Value, leaf
 from compiler.program import Input, Literal, Metadata
-from compiler.types import BLOCKS, ELEMENT_BYTES, GROUP, Dim, Type
+from compiler.types import BLOCKS, ELEMENT_BYTES, Dim, Type, whole
 from frontend import checkpoint, tree
 from frontend.inputs import scalar, values_of
 from frontend.statements import Statements
@@ -238,8 +238,9 @@ class Declarations(Statements):
         if type_.dtype not in INPUTS:
             needs = f"an input is of one of {', '.join(INPUTS)}"
             raise Fault(f"{needs}; got {type_.dtype}", item.type.span)
-        if type_.dtype in BLOCKS and (not type_.shape or int(type_.shape[-1]) % GROUP):
-            raise Fault(f"{type_.dtype} needs a last axis of a multiple of {GROUP}", item.type.span)
+        if type_.dtype in BLOCKS and (not type_.shape or int(type_.shape[-1]) % whole(type_.dtype)):
+            needs = f"a last axis of a multiple of {whole(type_.dtype)}"
+            raise Fault(f"{type_.dtype} needs {needs}", item.type.span)
         if type_.dtype == "rows" and type_.rank != 1:
             raise Fault(f"rows[n] is needed, got {type_}", item.type.span)
         value = leaf("input", item.name, type_)

@@ -9,6 +9,7 @@ from math import prod, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from compiler.encode import six_bits
 from compiler.formats import Bytes, Floats, Format
 
 CHUNK = 1 << 24  # weights made at a time
@@ -60,6 +61,8 @@ def _elements(fmt: Format, values: Floats) -> Bytes:
 def _blocks(fmt: Format, count: int, spread: float, rng: np.random.Generator) -> Bytes:
     """Levels are uniform, a block's scale is +- 25 % of the one that gives `spread`."""
     assert fmt.scale is not None
+    if fmt.scales is not None:
+        return _groups(fmt, count, spread, rng)
     width = fmt.block * fmt.bits // 8
     blocks = np.empty((count, fmt.size), np.uint8)
     levels = np.frombuffer(rng.bytes(count * width), np.uint8).reshape(count, width)
@@ -72,6 +75,27 @@ def _blocks(fmt: Format, count: int, spread: float, rng: np.random.Generator) ->
     blocks[:, fmt.scale : fmt.scale + 2] = _halves(d)
     if fmt.offset is not None:
         blocks[:, fmt.offset : fmt.offset + 2] = _halves(d * np.float32(-steps / 2))
+    return blocks.reshape(-1)
+
+
+def _groups(fmt: Format, count: int, spread: float, rng: np.random.Generator) -> Bytes:
+    """The same of K-quants: each group's whole number is +- 25 % of the middle one, either sign
+    where it is signed; an offset's is its scale's."""
+    assert fmt.scale is not None and fmt.scales is not None
+    blocks = np.frombuffer(rng.bytes(count * fmt.size), np.uint8).reshape(count, -1).copy()
+    steps = (1 << fmt.bits) - 1
+    middle = 50 if fmt.offset is not None else 100
+    d = rng.uniform(0.9, 1.1, count).astype(np.float32)
+    d *= np.float32(spread / (steps / sqrt(12) * middle))
+    blocks[:, fmt.scale : fmt.scale + 2] = _halves(d)
+    low, high = middle * 3 // 4 + 1, middle * 5 // 4 + 1
+    s = rng.integers(low, high, (count, fmt.block // fmt.group)).astype(np.uint8)
+    if fmt.offset is None:
+        signed = np.where(rng.integers(0, 2, s.shape) == 0, s, -s.astype(np.int8).view(np.uint8))
+        blocks[:, fmt.scales : fmt.scales + s.shape[1]] = signed
+        return blocks.reshape(-1)
+    blocks[:, fmt.offset : fmt.offset + 2] = _halves(d * np.float32(steps / 2))
+    blocks[:, fmt.scales : fmt.scales + 12] = six_bits(s, s)
     return blocks.reshape(-1)
 
 

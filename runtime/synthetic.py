@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -59,7 +59,14 @@ PRESETS = {
     "tiny-qwen3moe": Dims(
         "qwen3moe", 2, 64, 96, 4, 2, 32, 160, 256, experts=8, picks=2, expert_ffn=32
     ),
+    # the least sizes that K-quants can have
+    "small-llama": Dims("llama", 8, 256, 768, 4, 2, 64, 160, 256, 1e4, 1e-5, tied=True),
+    "small-qwen3": Dims("qwen3", 8, 256, 512, 4, 2, 64, 160, 256),
+    "small-qwen3moe": Dims(
+        "qwen3moe", 8, 256, 512, 4, 2, 64, 160, 256, experts=8, picks=2, expert_ffn=256
+    ),
 }
+MIXTURES = {"q4_k_m": "q4_k", "q5_k_m": "q5_k"}  # with some tensors and the head in q6_k
 
 
 def write_synthetic(
@@ -73,13 +80,18 @@ def write_synthetic(
 ) -> Path:
     """Write a checkpoint: matrices of `weight_type` (a name of compiler.formats), norms in f32.
 
-    `head_type` is token_embd's and output's; by default q8_0 where matrices have 4 bits. A tensor's
-    bytes depend on seed, name, shape and type only, so that fewer layers are a prefix of more.
+    `head_type` is token_embd's and output's; by default q8_0 where matrices have 4 bits, q6_k where
+    those are K-quants. A type of MIXTURES gives attn_v and ffn_down of some layers q6_k. A tensor's
+    bytes depend on seed, name, shape and type only, so that fewer layers are a prefix of more,
+    mixtures aside.
     """
     dims = _dims(preset, layers)
-    matrix = _format(weight_type)
-    head = _format(head_type) if head_type else FORMATS["q8_0"] if matrix.bits == 4 else matrix
-    plan = list(_tensors(dims, matrix, head))
+    mixed = weight_type.lower() in MIXTURES
+    matrix = _format(MIXTURES.get(weight_type.lower(), weight_type))
+    more = FORMATS["q6_k" if matrix.scales is not None else "q8_0"]
+    head = _format(head_type) if head_type else more if mixed or matrix.bits == 4 else matrix
+    types = [_has_more_bits(i, dims.layers) and mixed for i in range(dims.layers)]
+    plan = list(_tensors(dims, head, [Types(matrix, more if m else matrix) for m in types]))
     write_gguf(Path(path), _metadata(dims), plan, lambda t: random_bytes(t, _generator(t, seed)))
     return Path(path)
 
@@ -154,44 +166,58 @@ def _metadata(dims: Dims) -> dict[str, MetaValue]:
     return meta
 
 
-def _tensors(dims: Dims, matrix: Format, head: Format) -> Iterator[Tensor]:
+@dataclass(frozen=True, slots=True)
+class Types:
+    """The formats of a layer's matrices; `more`: of attn_v and ffn_down."""
+
+    matrix: Format
+    more: Format
+
+
+def _has_more_bits(layer: int, layers: int) -> bool:
+    """Which layers llama.cpp gives more bits in its mixtures (`use_more_bits`)."""
+    eighth = layers // 8
+    return layer < eighth or layer >= 7 * layers // 8 or (layer - eighth) % 3 == 2
+
+
+def _tensors(dims: Dims, head: Format, types: Sequence[Types]) -> Iterator[Tensor]:
     """In llama.cpp's order: the embedding, the layers, the head."""
     d = dims.hidden
     yield _matrix("token_embd", (dims.vocab, d), head, LOGIT_SPREAD)
-    for layer in range(dims.layers):
+    for layer, of in enumerate(types):
         block = f"blk.{layer}."
         yield _norm(block + "attn_norm", d)
-        yield from _attention(block, dims, matrix)
+        yield from _attention(block, dims, of)
         yield _norm(block + "ffn_norm", d)
-        yield from _experts(block, dims, matrix) if dims.experts else _mlp(block, dims, matrix)
+        yield from _experts(block, dims, of) if dims.experts else _mlp(block, dims, of)
     yield _norm("output_norm", d)
     if not dims.tied:
         yield _matrix("output", (dims.vocab, d), head, LOGIT_SPREAD)
 
 
-def _attention(block: str, dims: Dims, matrix: Format) -> Iterator[Tensor]:
+def _attention(block: str, dims: Dims, of: Types) -> Iterator[Tensor]:
     q, kv = dims.heads * dims.head_dim, dims.kv_heads * dims.head_dim
-    yield _matrix(block + "attn_q", (q, dims.hidden), matrix)
-    yield _matrix(block + "attn_k", (kv, dims.hidden), matrix)
-    yield _matrix(block + "attn_v", (kv, dims.hidden), matrix)
-    yield _matrix(block + "attn_output", (dims.hidden, q), matrix)
+    yield _matrix(block + "attn_q", (q, dims.hidden), of.matrix)
+    yield _matrix(block + "attn_k", (kv, dims.hidden), of.matrix)
+    yield _matrix(block + "attn_v", (kv, dims.hidden), of.more)
+    yield _matrix(block + "attn_output", (dims.hidden, q), of.matrix)
     if dims.architecture != "llama":
         yield _norm(block + "attn_q_norm", dims.head_dim)
         yield _norm(block + "attn_k_norm", dims.head_dim)
 
 
-def _mlp(block: str, dims: Dims, matrix: Format) -> Iterator[Tensor]:
-    yield _matrix(block + "ffn_gate", (dims.ffn, dims.hidden), matrix)
-    yield _matrix(block + "ffn_up", (dims.ffn, dims.hidden), matrix)
-    yield _matrix(block + "ffn_down", (dims.hidden, dims.ffn), matrix)
+def _mlp(block: str, dims: Dims, of: Types) -> Iterator[Tensor]:
+    yield _matrix(block + "ffn_gate", (dims.ffn, dims.hidden), of.matrix)
+    yield _matrix(block + "ffn_up", (dims.ffn, dims.hidden), of.matrix)
+    yield _matrix(block + "ffn_down", (dims.hidden, dims.ffn), of.more)
 
 
-def _experts(block: str, dims: Dims, matrix: Format) -> Iterator[Tensor]:
+def _experts(block: str, dims: Dims, of: Types) -> Iterator[Tensor]:
     each = (dims.experts, dims.expert_ffn, dims.hidden)
     yield _matrix(block + "ffn_gate_inp", (dims.experts, dims.hidden), FORMATS["f32"])
-    yield _matrix(block + "ffn_gate_exps", each, matrix)
-    yield _matrix(block + "ffn_up_exps", each, matrix)
-    yield _matrix(block + "ffn_down_exps", (each[0], each[2], each[1]), matrix)
+    yield _matrix(block + "ffn_gate_exps", each, of.matrix)
+    yield _matrix(block + "ffn_up_exps", each, of.matrix)
+    yield _matrix(block + "ffn_down_exps", (each[0], each[2], each[1]), of.more)
 
 
 def _matrix(name: str, shape: tuple[int, ...], fmt: Format, gain: float = 1.0) -> Tensor:
@@ -227,7 +253,7 @@ def _generator(tensor: Tensor, seed: int) -> np.random.Generator:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m runtime.synthetic", description=__doc__)
     parser.add_argument("preset", choices=PRESETS)
-    parser.add_argument("type", choices=FORMATS)
+    parser.add_argument("type", choices=(*FORMATS, *MIXTURES))
     parser.add_argument("path", type=Path)
     parser.add_argument("--layers", type=int)
     parser.add_argument("--seed", type=int, default=0)

@@ -31,8 +31,8 @@ struct Input {
     const long long* integers;
 };
 struct Blocks {
-    const char* dtype;
-    int bytes, bits, scale, offset, levels, zero;
+  const char* dtype;
+  int weights, bytes, group, bits, scale, offset, scales, levels, high, zero, run;
 };
 inline constexpr Blocks BLOCKS[] = {{}};
 struct KernelInfo {

@@ -18,7 +18,7 @@ METADATA = Metadata(
         "blk.1.norm.weight": Type("f32", (64,)),
         "blk.0.odd.weight": Type("f32", (3,)),
         "blk.1.odd.weight": Type("f32", (3,)),
-        "blk.0.big.weight": "Q6_K",
-        "blk.1.big.weight": "Q6_K",
+        "blk.0.big.weight": "Q3_K",
+        "blk.1.big.weight": "Q3_K",
     },
 )

@@ -21,7 +21,7 @@ def named(fmt: Format) -> str:
     return fmt.name
 
 
-def random_rows(fmt: Format, rows: int = 40, k: int = 320) -> np.ndarray:
+def random_rows(fmt: Format, rows: int = 40, k: int = 768) -> np.ndarray:
     """Random bytes, whose f16 parts run through awkward values too."""
     rng = np.random.default_rng(7)
     raw = rng.integers(0, 256, (rows, k // fmt.block, fmt.size), dtype=np.uint8)
@@ -46,21 +46,25 @@ def test_dequantize_gives_gguf_py_s_bits(fmt: Format) -> None:
         want = gguf_dequantize(raw, GGMLQuantizationType[fmt.name.upper()])
     got = dequantize(fmt, raw)
     same = (got.view(np.uint32) == want.view(np.uint32)) | (np.isnan(got) & np.isnan(want))
-    assert got.dtype == np.float32 and got.shape == (40, 320) and same.all()
+    assert got.dtype == np.float32 and got.shape == (40, 768) and same.all()
 
 
 @pytest.mark.parametrize("fmt", QUANTIZED, ids=named)
 def test_decode_keeps_levels_in_range(fmt: Format) -> None:
     levels, d, m = decode(fmt, random_rows(fmt))
-    assert levels.shape == (40, 320) and d.shape == (40, 10)
+    assert levels.shape == (40, 768) and d.shape == (40, 24)
     assert (m is None) == (fmt.offset is None)
-    low, high = (-128, 127) if fmt.bits == 8 else (-fmt.zero, 15 - fmt.zero)
+    low, high = (-128, 127) if fmt.bits == 8 else (-fmt.zero, (1 << fmt.bits) - 1 - fmt.zero)
+    if fmt.group < 32:  # the levels are multiplied by signed bytes
+        low, high = -127 * 32, 128 * 32
     assert (levels.min(), levels.max()) == (low, high)
 
 
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="multiple of 32 long, not 33"):
         FORMATS["q8_0"].row_bytes(33)
+    with pytest.raises(ValueError, match="multiple of 256 long, not 320"):
+        FORMATS["q6_k"].row_bytes(320)
     with pytest.raises(ValueError, match="no levels"):
         decode(FORMATS["f16"], np.zeros((1, 4), np.uint8))
     with pytest.raises(ValueError, match=r"needs uint8\[68\]"):
@@ -70,10 +74,10 @@ def test_what_does_not_fit_is_refused() -> None:
 @pytest.mark.parametrize("fmt", ALL, ids=named)
 def test_a_weight_s_entries_are_its_parts(fmt: Format) -> None:
     raw = random_rows(fmt, rows=12)
-    weight = Weight(fmt, (3, 4, 320), raw)
+    weight = Weight(fmt, (3, 4, 768), raw)
     index = np.array([[2, 0]])
     picked = weight.gather(index)
-    assert picked.shape == (1, 2, 4, 320)
+    assert picked.shape == (1, 2, 4, 768)
     assert picked.tobytes() == weight.values()[index].tobytes()
     assert weight.entry(1).values().tobytes() == weight.values()[1].tobytes()
     assert weight.entry(1) is weight.entry(1)

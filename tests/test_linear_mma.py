@@ -32,6 +32,13 @@ CASES: tuple[Case, ...] = (
     ("Q4_1", "Q8x2", 9, 128, SMALL, 1, 129, True),
     ("Q4_0", "Q8", 100, 1024, SMALL, 2, 9, True),
     ("Q4_0", "Q8x2", 33, 32, SMALL, 1, 64, True),
+    ("Q4_K", "Q8", 72, 768, SMALL, 1, 63, True),
+    ("Q4_K", "Q8x2", 200, 256, WIDE, 2, 65, True),
+    ("Q5_K", "Q8", 200, 256, WIDE, 1, 65, True),
+    ("Q5_K", "Q8x2", 33, 768, SMALL, 2, 9, True),
+    ("Q6_K", "Q8", 72, 768, SMALL, 2, 63, True),
+    ("Q6_K", "Q8", 200, 512, WIDE, 2, 65, True),
+    ("Q6_K", "Q8x2", 33, 256, SMALL, 1, 17, True),
 )
 
 

@@ -16,12 +16,20 @@ from runtime.synthetic import PRESETS, cut, write_synthetic
 TINY = [name for name in PRESETS if name.startswith("tiny")]
 
 
+def sized(presets: list[str]) -> list[tuple[str, str]]:
+    """Each preset with each type; K-quants need rows of 256."""
+    return [
+        (name.replace("tiny", "small") if fmt.block == 256 else name, kind)
+        for name in presets
+        for kind, fmt in FORMATS.items()
+    ]
+
+
 def made(folder: Path, *args: str, name: str = "m", **options: object) -> Checkpoint:
     return open_checkpoint(write_synthetic(folder / f"{name}.gguf", *args, **options))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-@pytest.mark.parametrize("preset", TINY)
+@pytest.mark.parametrize(("preset", "kind"), sized(TINY))
 def test_every_preset_in_every_type(tmp_path: Path, preset: str, kind: str) -> None:
     checkpoint, dims = made(tmp_path, preset, kind), PRESETS[preset]
     assert checkpoint.architecture == dims.architecture
@@ -32,10 +40,10 @@ def test_every_preset_in_every_type(tmp_path: Path, preset: str, kind: str) -> N
     assert [t.name for t in GGUFReader(checkpoint.path).tensors] == list(checkpoint.tensors)
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_outputs_keep_the_size_of_inputs(tmp_path: Path, kind: str) -> None:
-    checkpoint = made(tmp_path, "tiny-llama", kind)
-    x = np.random.default_rng(0).standard_normal((64, 200))
+@pytest.mark.parametrize(("preset", "kind"), sized(["tiny-llama"]))
+def test_outputs_keep_the_size_of_inputs(tmp_path: Path, preset: str, kind: str) -> None:
+    checkpoint = made(tmp_path, preset, kind)
+    x = np.random.default_rng(0).standard_normal((PRESETS[preset].hidden, 200))
     for name in ("blk.0.ffn_up.weight", "blk.0.ffn_gate.weight", "blk.1.attn_q.weight"):
         values = checkpoint.weight(name).values()
         assert np.isfinite(values).all() and len(np.unique(values)) > 100
@@ -55,6 +63,17 @@ def test_four_bit_models_have_a_head_of_eight(tmp_path: Path) -> None:
     assert made(tmp_path, "tiny-qwen3", "q4_0").weight("output.weight").format.name == "q8_0"
     other = made(tmp_path, "tiny-qwen3", "q4_0", name="other", head_type="f16")
     assert other.weight("token_embd.weight").format.name == "f16"
+
+
+def test_a_mixture_has_llama_cpps_layers_of_more_bits(tmp_path: Path) -> None:
+    checkpoint = made(tmp_path, "small-qwen3", "q4_k_m", layers=28)
+    kinds = {name: info.format.name for name, info in checkpoint.tensors.items()}  # type: ignore[union-attr]
+    for name in ("attn_v", "ffn_down"):
+        more = [i for i in range(28) if kinds[f"blk.{i}.{name}.weight"] == "q6_k"]
+        assert more == [0, 1, 2, 5, 8, 11, 14, 17, 20, 23, 24, 25, 26, 27]
+        assert kinds[f"blk.3.{name}.weight"] == "q4_k"
+    assert kinds["blk.0.attn_q.weight"] == "q4_k"
+    assert kinds["output.weight"] == kinds["token_embd.weight"] == "q6_k"
 
 
 def test_fewer_layers_are_a_prefix_and_seeds_differ(tmp_path: Path) -> None:

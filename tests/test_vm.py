@@ -248,16 +248,22 @@ def test_a_wrong_name_is_refused_with_the_near_one(tmp_path: object) -> None:
     assert run_program(other)["y"].tolist() == [1.0, 1.0]  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("name", ["q8_0", "q4_1", "q4_0"])
+SPANS = {"q8_0": 254, "q4_1": 15, "q4_0": 16, "q4_k": 15, "q5_k": 31, "q6_k": 64}
+
+
+@pytest.mark.parametrize("name", SPANS)
 def test_encoding_rounds_to_half_a_level(name: str) -> None:
-    values = np.random.default_rng(1).standard_normal((5, 96)).astype(np.float32)
+    fmt = FORMATS[name]
+    values = np.random.default_rng(1).standard_normal((5, 512)).astype(np.float32)
     values[2] = 0
-    got = encode(FORMATS[name], values).values()
-    grouped = np.abs(got - values).reshape(-1, 32).max(axis=1)
-    span = {"q8_0": 2 / 254, "q4_1": 2 / 15, "q4_0": 2 / 16}[name]
-    most = np.abs(values).reshape(-1, 32).max(axis=1)
-    # half a level, twice that where q4_0's shorter side is clamped, and f16's rounding of d and m
-    assert (grouped <= most * (span if name == "q4_0" else span / 2) * 1.01 + most * 2e-3).all()
+    got = encode(fmt, values).values()
+    grouped = np.abs(got - values).reshape(-1, fmt.group).max(axis=1)
+    most = np.abs(values).reshape(-1, fmt.group).max(axis=1)
+    # half a level, twice that where the shorter side is clamped, and f16's rounding of d and m
+    span = most * 2 / SPANS[name] * (1 if fmt.zero else 0.5)
+    # and what whole numbers leave of the greatest scale and offset of 256 weights
+    rounding = most * 2e-3 if fmt.scales is None else np.abs(values).max() / 63
+    assert (grouped <= span * 1.02 + rounding).all()
     assert (got[2] == 0).all()
-    with pytest.raises(ValueError, match="a multiple of 32"):
-        encode(FORMATS[name], values[:, :40])
+    with pytest.raises(ValueError, match=f"a multiple of {fmt.block}"):
+        encode(fmt, values[:, :40])

@@ -13,10 +13,13 @@ struct LinearPartials {
   float part[ROWS][L::OUTPUTS][L::SEGMENTS + 1];
 };
 
-// Exact integer dot of 32 levels with 32 words.
-__device__ inline int block_dot(int4 low, int4 high, const int8_t* words) {
+// Exact integer dot of a block's whole numbers with 32 words: its levels or, where halves have scales of their own, those
+// times the levels, below 2^24 together.
+template <class F>
+__device__ inline int block_dot(const BlockLevels<F>& w, const int8_t* words) {
   const int4* x = (const int4*)words;
-  return dot16(high, x[1], dot16(low, x[0], 0));
+  if constexpr (F::GROUP == 16) return w.by[0] * dot16(w.low, x[0], 0) + w.by[1] * dot16(w.high, x[1], 0);
+  return dot16(w.high, x[1], dot16(w.low, x[0], 0));
 }
 
 // Dots of a segment with rows first.. of quantized activations: the blocks in order, then the offsets in order.
@@ -27,13 +30,13 @@ __device__ inline void segment_dots(const Segment<F>& w, int segment, X x, int f
   for (int b = 0; b < 4; b++) {
     const int block = segment * 4 + b;
     if (BLOCKS % 4 && block >= BLOCKS) continue;
-    const int4 low = levels(w, b, 0), high = levels(w, b, 1);
+    const BlockLevels<F> levels = block_levels(w, b);
     UNROLL
     for (int r = 0; r < ROWS; r++) {
       if (first + r >= rows) continue;
       const size_t at = size_t(first + r) * BLOCKS + block;
       const float scale = block_scale(x, w.d[b] * x.scales[at]);
-      const float dot = float(scaled_dot(x, low, high, at * 32));
+      const float dot = float(scaled_dot(x, levels, at * 32));
       p[r] = b == 0 ? scale * dot : fmaf(scale, dot, p[r]);
     }
   }
@@ -50,13 +53,16 @@ __device__ inline void segment_dots(const Segment<F>& w, int segment, X x, int f
 }
 
 // A block's dot as an integer, and the scale that goes with it: one word a value.
-__device__ inline int scaled_dot(Q8 x, int4 low, int4 high, size_t at) { return block_dot(low, high, x.words + at); }
+template <class F>
+__device__ inline int scaled_dot(Q8 x, const BlockLevels<F>& w, size_t at) { return block_dot(w, x.words + at); }
 
 __device__ inline float block_scale(Q8, float scale) { return scale; }
 
-// Two words a value: 128 * high + low as one integer, which is rounded once; the scale is a 128th.
-__device__ inline int scaled_dot(Q8x2 x, int4 low, int4 high, size_t at) {
-  return 128 * block_dot(low, high, x.words + at) + block_dot(low, high, x.low + at);
+// Two words a value: 128 * high + low as one integer (below 2^31 in every format), which is rounded once; the scale is a
+// 128th.
+template <class F>
+__device__ inline int scaled_dot(Q8x2 x, const BlockLevels<F>& w, size_t at) {
+  return 128 * block_dot(w, x.words + at) + block_dot(w, x.low + at);
 }
 
 __device__ inline float block_scale(Q8x2, float scale) { return scale * 0.0078125f; }

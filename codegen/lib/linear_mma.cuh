@@ -21,10 +21,11 @@ struct TileSegment {
   alignas(16) float scales[L::ROWS][4], sums[W::OFFSET < 0 ? 1 : L::ROWS][4];
 };
 
-// A segment's scales and offsets of the outputs, in f32.
+// A segment's scales and offsets of the outputs, in f32; where 16 weights share a scale, the whole numbers that d is
+// multiplied by too.
 template <class W, class L>
 struct WideScales {
-  alignas(16) float d[L::WIDTH][4], m[W::OFFSET < 0 ? 1 : L::WIDTH][4];
+  alignas(16) float d[L::WIDTH][4], m[W::OFFSET < 0 ? 1 : L::WIDTH][4], by[W::GROUP == 32 ? 1 : L::WIDTH][8];
 };
 
 // What a block works on, before it has dots.
@@ -104,36 +105,52 @@ struct RowCopies {
   }
 };
 
-// This thread's part of copying the outputs, segment by segment; outputs beyond the last tile are zeros. A block has as
-// many outputs of each weight, one weight's after the other's.
-template <class W, int N, int K, class X, class L>
-struct LevelCopies {
-  static constexpr int THREADS_A_TILE = 8 * Tile<W>::PIECES, STEP = L::THREADS / THREADS_A_TILE;  // tiles copied at once
+// This thread's part of copying COUNT pieces of the outputs from piece FIRST on, segment by segment; outputs beyond the last
+// tile are zeros. A block has as many outputs of each weight, one weight's after the other's.
+template <class W, int N, int K, class X, class L, int FIRST, int COUNT>
+struct PieceCopies {
+  static constexpr int THREADS_A_TILE = 8 * COUNT, STEP = L::THREADS / THREADS_A_TILE;  // tiles copied at once
   static constexpr int WEIGHTS = L::WEIGHTS_EACH, TILES = L::OUTPUTS / 8;  // of each weight
   static constexpr int PLACES = STEP <= TILES ? WEIGHTS : 1;  // a turn has one weight, or each thread has one
-  static_assert(TILES % STEP == 0 || STEP == TILES * WEIGHTS, "a thread's turns go over whole weights");
+  static constexpr bool SOME_REST = STEP > TILES * WEIGHTS;  // threads without a tile
+  static_assert(TILES % STEP == 0 || STEP >= TILES * WEIGHTS, "a thread's turns go over whole weights");
   const uint8_t* levels[PLACES];
   int left, segment = 0;  // tiles from this thread's first one on
-  __device__ LevelCopies(const uint8_t* const (&weights)[WEIGHTS], int block) {
+  __device__ PieceCopies(const uint8_t* const (&weights)[WEIGHTS], int block) {
     const int thread = threadIdx.x, of_turn = thread / THREADS_A_TILE, tile = block * TILES + of_turn % TILES;
-    const size_t at = tile_at<W, K>(tile, 0) + thread % THREADS_A_TILE / 8 * 512 + thread % 8 * 16;
-    for (int w = 0; w < PLACES; w++) levels[w] = weights[PLACES == 1 ? of_turn / TILES : w] + at;
+    const size_t at = tile_at<W, K>(tile, 0) + (FIRST + thread % THREADS_A_TILE / 8) * 512 + thread % 8 * 16;
+    for (int w = 0; w < PLACES; w++) levels[w] = weights[PLACES == 1 ? of_turn / TILES % WEIGHTS : w] + at;
     left = (N + 7) / 8 - tile;
   }
   __device__ void next(TileSegment<W, X, L>& s, AsyncCopies& copies) {
-    uint8_t* to = s.levels[0][0] + threadIdx.x * 16;
+    const int thread = threadIdx.x, of_turn = thread / THREADS_A_TILE;
+    if (SOME_REST && of_turn >= TILES * WEIGHTS) return;
+    uint8_t* to = s.levels[of_turn][FIRST] + thread % THREADS_A_TILE * 16;
     UNROLL
     for (int i = 0; i < TILES * WEIGHTS; i += STEP) {
       const uint8_t* from = levels[i / TILES % PLACES] + tile_at<W, K>(i % TILES, 0);
-      copy_async<16>(copies, to + i * THREADS_A_TILE * 16, from, N % (TILES * 8) == 0 || i % TILES < left);
+      copy_async<16>(copies, to + i * int(sizeof s.levels[0]), from, N % (TILES * 8) == 0 || i % TILES < left);
     }
     const int step = ++segment % 4 == 0 ? Tile<W>::BYTES - 384 : 128;
     for (int w = 0; w < PLACES; w++) levels[w] += step;
   }
 };
 
+// The same of all pieces: of 5 or 6 first the four of nibbles, then the others.
+template <class W, int N, int K, class X, class L>
+struct LevelCopies {
+  static constexpr int PIECES = Tile<W>::PIECES, FIRST = PIECES % 4 ? 4 : PIECES, REST = PIECES - FIRST;
+  PieceCopies<W, N, K, X, L, 0, FIRST> first;
+  PieceCopies<W, N, K, X, L, FIRST, REST ? REST : 1> rest;
+  __device__ LevelCopies(const uint8_t* const (&weights)[L::WEIGHTS_EACH], int block) : first(weights, block), rest(weights, block) {}
+  __device__ void next(TileSegment<W, X, L>& s, AsyncCopies& copies) {
+    first.next(s, copies);
+    if constexpr (REST > 0) rest.next(s, copies);
+  }
+};
+
 // This thread's part of the outputs' scales, which go through registers on their way to become f32.
-template <class W, int N, int K, class L>
+template <class W, int N, int K, class L, bool GROUPS = (W::SCALES >= 0)>
 struct ScaleCopies {
   static constexpr int WEIGHTS = L::WEIGHTS_EACH, TILES = L::OUTPUTS / 8, EACH_TILE = Tile<W>::SCALE_BYTES * 4;  // halves
   static constexpr int EACH = L::WIDTH / 8 * EACH_TILE / L::THREADS;
@@ -156,6 +173,46 @@ struct ScaleCopies {
     float* to = W::OFFSET < 0 || part < 4 ? &wide.d[half / each][part % 4] : &wide.m[half / each][part % 4];
     UNROLL
     for (int i = 0; i < EACH; i++) to[i] = half_to_float(uint16_t(held[i / 2] >> i % 2 * 16));
+  }
+};
+
+// This thread's part of a K-quant's scales: an output's of a segment, its offsets, or half of its scales of 16 weights.
+template <class W, int N, int K, class L>
+struct ScaleCopies<W, N, K, L, true> {
+  static constexpr int TILES = L::OUTPUTS / 8;
+  static_assert(L::THREADS >= 2 * L::WIDTH, "two threads an output");
+  uint4 held;
+  const uint8_t* scales;
+  int segment = 0;  // the next one's
+  __device__ ScaleCopies(const uint8_t* const (&weights)[L::WEIGHTS_EACH], int block) {
+    const int of_block = threadIdx.x % L::WIDTH / 8;
+    const int tile = min(block * TILES + of_block % TILES, (N + 7) / 8 - 1);  // beyond the last, something
+    scales = weights[of_block / TILES] + tile_at<W, K>(tile, 0) + Tile<W>::PIECES * 512;
+  }
+  __device__ void load() {
+    const int lane = segment % 4 * 8 + threadIdx.x % 8, part = threadIdx.x / L::WIDTH % 2;
+    if constexpr (W::GROUP == 16) {
+      held.x = *(const uint16_t*)(scales + 256 + part_of_256<2>(lane));
+      held.y = *(const unsigned*)(scales + lane * 8 + part * 4);
+    } else {
+      held = *(const uint4*)(scales + part_of_256<16>(lane));
+    }
+    if (++segment % 4 == 0) scales += Tile<W>::BYTES;
+  }
+  __device__ void store(WideScales<W, L>& wide) const {
+    const int output = threadIdx.x % L::WIDTH, part = threadIdx.x / L::WIDTH;
+    if (part > 1) return;
+    UNROLL
+    for (int b = 0; b < 4; b++) {
+      if constexpr (W::GROUP == 16) {
+        wide.by[output][part * 4 + b] = float(signed_byte(held.y, b));
+        if (b / 2 == part) wide.d[output][b] = half_to_float(uint16_t(held.x));
+      } else {
+        const SixBits whole = six_bits(held, segment - 1);
+        if (part == 0) wide.d[output][b] = half_to_float(uint16_t(held.x)) * byte_value(whole.scales, b);
+        else wide.m[output][b] = -(half_to_float(uint16_t(held.x >> 16)) * byte_value(whole.offsets, b));
+      }
+    }
   }
 };
 
@@ -199,11 +256,12 @@ __device__ inline float dot_value(Q8x2, int d) { return float(d); }
 // scales of its rows and of its outputs.
 template <class W, class L>
 struct LanePlaces {
-  int words, levels, rows, outputs;
+  int words, levels, rest, rows, outputs;  // rest: levels of the last pieces, where there are 5 or 6
   __device__ LanePlaces() {
     const int lane = threadIdx.x % 32, row = L::first_row(), output = L::first_output();
     words = (row + lane % 16) * 128 + (lane / 16 ^ lane % 8) * 16;
     levels = output / 8 * Tile<W>::PIECES * 128 + lane * 16;
+    rest = output / 8 * Tile<W>::PIECES * 128 + (Tile<W>::PIECES == 6 ? lane / 8 % 2 * 128 : 0) + lane % 8 * 16;
     rows = (row + lane / 4) * 16;
     outputs = (output + lane % 4 * 2) * 16;
   }
@@ -242,14 +300,15 @@ struct RowPart {
 template <class W, class X>
 struct OutputPart {
   unsigned levels[4][2];
-  Four d[2], m[2];
+  Four d[2], m[2], by[W::GROUP == 32 ? 1 : 2][2];
   template <class L>
   __device__ void load(const TileSegment<W, X, L>& s, const WideScales<W, L>& wide, LanePlaces<W, L> at_lane, int tile) {
-    constexpr int COUNT = Tile<W>::PIECES / 4;
+    constexpr int COUNT = (Tile<W>::PIECES + 3) / 4, REST = Tile<W>::PIECES % 4;
     unsigned word[COUNT][4];
     const void* at[COUNT];
     UNROLL
     for (int i = 0; i < COUNT; i++) at[i] = s.levels[tile][i * 4] + at_lane.levels;
+    if constexpr (REST > 0) at[COUNT - 1] = s.levels[tile][4] + at_lane.rest;
     load_matrices(word, at);
     UNROLL
     for (int b = 0; b < 4; b++) spread(b, word);
@@ -257,6 +316,10 @@ struct OutputPart {
     for (int side = 0; side < 2; side++) {
       d[side] = four_at(wide.d[tile * 8 + side], at_lane.outputs);
       if constexpr (W::OFFSET >= 0) m[side] = four_at(wide.m[tile * 8 + side], at_lane.outputs);
+      if constexpr (W::GROUP == 16) {
+        UNROLL
+        for (int i = 0; i < 2; i++) by[side][i] = four_at(wide.by[tile * 8 + side], 2 * at_lane.outputs + i * 16);
+      }
     }
   }
   // Block b's levels from the loaded words; perhaps 16-fold.
@@ -270,17 +333,59 @@ struct OutputPart {
       levels[b][0] = nibbles << 4 & 0xf0f0f0f0u;
       levels[b][1] = nibbles & 0xf0f0f0f0u;
     } else {
-      levels[b][0] = unsigned(nibble_levels<W::ZERO>(word[0][b]));
-      levels[b][1] = unsigned(nibble_levels<W::ZERO>(word[0][b] >> 4));
+      UNROLL
+      for (int half = 0; half < 2; half++) {
+        levels[b][half] = unsigned(four_levels<W>(word[0][b] >> half * 4, b, half, {word[COUNT - 1][0], word[COUNT - 1][1]}));
+      }
     }
   }
 };
 
+// Sums of a tile of mma's dots, four blocks of four outputs; where 16 weights share a scale, of halves of blocks.
+template <class W, class X>
+struct BlockDots {
+  static constexpr int HALVES = 32 / W::GROUP;
+  int dot[HALVES][4][4];
+  __device__ BlockDots(const RowPart<W, X>& rows, const OutputPart<W, X>& outputs) {
+    if constexpr (HALVES == 1) {
+      mma_dots<W>(X{}, dot[0], rows.words, outputs.levels);
+    } else {
+      UNROLL
+      for (int half = 0; half < 2; half++) {
+        unsigned levels[4][2] = {};  // of this half; zeros are the other one's
+        UNROLL
+        for (int b = 0; b < 4; b++) levels[b][half] = outputs.levels[b][half];
+        mma_dots<W>(X{}, dot[half], rows.words, levels);
+      }
+    }
+  }
+  // The dot of block b and output e of the lane's, as one float.
+  __device__ float value(const OutputPart<W, X>& outputs, int b, int e) const {
+    if constexpr (HALVES == 1) {
+      return dot_value<W>(X{}, dot[0][b][e]);
+    } else {
+      const Four& by = outputs.by[e % 2][b / 2];
+      return halves_value<W>(X{}, dot[0][b][e], by.value[b % 2 * 2], dot[1][b][e], by.value[b % 2 * 2 + 1]);
+    }
+  }
+};
+
+// Two halves of a dot, each times its whole number: below 2^24, so that floats have them.
+template <class W>
+__device__ inline float halves_value(Q8 x, int low, float by_low, int high, float by_high) {
+  return fmaf(dot_value<W>(x, high), by_high, dot_value<W>(x, low) * by_low);
+}
+
+// The same of two words a value, rounded once.
+template <class W>
+__device__ inline float halves_value(Q8x2, int low, float by_low, int high, float by_high) {
+  return float(low * int(by_low) + high * int(by_high));
+}
+
 // Adds a segment to 16 x 8 dots, 4 of them a lane's.
 template <class W, class X>
 __device__ inline void add_tile(float (&t)[4], const RowPart<W, X>& rows, const OutputPart<W, X>& outputs) {
-  int dot[4][4];
-  mma_dots<W>(X{}, dot, rows.words, outputs.levels);
+  const BlockDots<W, X> dots(rows, outputs);
   UNROLL
   for (int e = 0; e < 4; e++) {
     const int row = e / 2, output = e % 2;
@@ -288,7 +393,7 @@ __device__ inline void add_tile(float (&t)[4], const RowPart<W, X>& rows, const 
     UNROLL
     for (int b = 0; b < 4; b++) {
       const float scale = block_scale(X{}, outputs.d[output].value[b] * rows.d[row].value[b]);
-      p = fmaf(scale, dot_value<W>(X{}, dot[b][e]), p);
+      p = fmaf(scale, dots.value(outputs, b, e), p);
     }
     if constexpr (W::OFFSET >= 0) {
       UNROLL

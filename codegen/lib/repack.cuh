@@ -2,12 +2,56 @@
 template <class F>
 __device__ inline uint8_t piece_byte(const uint8_t* row, int k, int segment, int j, int i) {
   constexpr uint8_t PADDING = F::BITS == 4 ? F::ZERO * 17 : 0;
-  if constexpr (F::SCALE >= 0) {
+  if constexpr (F::SCALES >= 0) {
+    return row && segment * 128 < k ? grouped_piece_byte<F>(row + size_t(segment / 2) * F::SIZE, segment % 2 * 128, j, i) : uint8_t(0);
+  } else if constexpr (F::SCALE >= 0) {
     const int block = segment * 4 + (F::BITS == 8 ? j / 2 : j);
     return row && block * 32 < k ? row[size_t(block) * F::SIZE + F::LEVELS + (F::BITS == 8 ? j % 2 * 16 : 0) + i] : PADDING;
   } else {
     const size_t at = size_t(segment) * 16 * F::BITS + j * 16 + i;
     return row && at < size_t(k) * F::SIZE ? row[at] : PADDING;
+  }
+}
+
+// Level i of a K-quant's block as the checkpoint has it, unsigned.
+template <class F>
+__device__ inline unsigned stored_level(const uint8_t* block, int i) {
+  unsigned level = block[F::LEVELS + i / (2 * F::RUN) * F::RUN + i % F::RUN] >> i / F::RUN % 2 * 4 & 15;
+  if constexpr (F::HIGH >= 0) {
+    constexpr int BITS = F::BITS - 4, EACH = 8 / BITS;
+    level |= (block[F::HIGH + i / (32 * EACH) * 32 + i % 32] >> i / 32 % EACH * BITS & ((1 << BITS) - 1)) << 4;
+  }
+  return level;
+}
+
+// Byte i of piece j of a K-quant's segment, whose first level is `first` of the block: four pieces of nibbles, one for each
+// 32 levels, of levels i and i + 16; then the bits above those of every 16 levels, from the lowest bits up.
+template <class F>
+__device__ inline uint8_t grouped_piece_byte(const uint8_t* block, int first, int j, int i) {
+  if (j < 4) {
+    const int at = first + j * 32 + i;
+    return uint8_t((stored_level<F>(block, at) & 15) | (stored_level<F>(block, at + 16) & 15) << 4);
+  }
+  unsigned byte = 0;
+  if constexpr (F::BITS > 4) {
+    constexpr int BITS = F::BITS - 4, EACH = 8 / BITS;
+    for (int e = 0; e < EACH; e++) byte |= stored_level<F>(block, first + ((j - 4) * EACH + e) * 16 + i) >> 4 << e * BITS;
+  }
+  return uint8_t(byte);
+}
+
+// A K-quant's scales of a row's segment as they are, those of 256 inputs with the first of its segments.
+template <class F>
+__device__ inline void repack_groups(const uint8_t* row, int k, int segment, int lane, uint8_t* scales) {
+  const bool there = row && segment * 128 < k;
+  const uint8_t* block = there ? row + size_t(segment / 2) * F::SIZE : nullptr;
+  if constexpr (F::GROUP == 16) {
+    for (int i = 0; i < 8; i++) scales[lane * 8 + i] = there ? block[F::SCALES + segment % 2 * 8 + i] : 0;
+    if (segment % 2 == 0) {
+      for (int i = 0; i < 2; i++) scales[256 + part_of_256<2>(lane) + i] = there ? block[F::SCALE + i] : 0;
+    }
+  } else if (segment % 2 == 0) {
+    for (int i = 0; i < 16; i++) scales[part_of_256<16>(lane) + i] = there ? block[F::SCALE + i] : 0;
   }
 }
 
@@ -26,7 +70,9 @@ __device__ inline void repack_segment(const uint8_t* row, int k, int segment, in
   for (int j = 0; j < Tile<F>::PIECES; j++) {
     for (int i = 0; i < 16; i++) tile[j * 512 + lane * 16 + i] = piece_byte<F>(row, k, segment, j, i);
   }
-  if constexpr (F::SCALE >= 0) {
+  if constexpr (F::SCALES >= 0) {
+    repack_groups<F>(row, k, segment, lane, tile + Tile<F>::PIECES * 512);
+  } else if constexpr (F::SCALE >= 0) {
     uint16_t* scales = (uint16_t*)(tile + Tile<F>::PIECES * 512 + lane * Tile<F>::SCALE_BYTES);
     for (int b = 0; b < 4; b++) scales[b] = scale_half<F>(row, k, segment * 4 + b, F::SCALE);
     if constexpr (F::OFFSET >= 0) {

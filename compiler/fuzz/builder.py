@@ -10,7 +10,7 @@ from compiler.fuzz import draw
 from compiler.fuzz.draw import EVERYTHING, Menu
 from compiler.graph import Attr, Graph, Node, Note, Value, const, leaf
 from compiler.ops import OPS, OpError, build
-from compiler.types import BLOCKS, CACHES, ROWS, Dim, Type, size
+from compiler.types import BLOCKS, CACHES, GROUP, ROWS, Dim, Type, size, whole
 
 ELEMENTS = 1 << 15  # of a value, at most
 FLOPS = 3_000_000  # of an op: the reference runs it too
@@ -62,8 +62,9 @@ class Builder:
     def weight(self, *shape: int, dtype: str = "") -> Value:
         """A matrix, or a vector of f32; formats of blocks where they fit."""
         formats = ("f32", "f16", "bf16")
-        if len(shape) > 1 and shape[-1] % 32 == 0:
-            formats = (*BLOCKS, *BLOCKS, *BLOCKS, *formats)
+        if len(shape) > 1:
+            fit = [f for f in BLOCKS if shape[-1] % whole(f) == 0]
+            formats = (*fit, *fit, *fit, *formats)
         usual = [f for f in formats if f in self.menu.formats] or formats
         formats = usual if self.chance(0.9) else formats
         chosen = dtype or ("f32" if len(shape) == 1 else self.rng.choice(formats))
@@ -131,12 +132,14 @@ class Builder:
         fits = [v for v in fits if v.type.shape[0] == self.rows and width in (0, v.type.shape[1])]
         if fits and self.chance(0.8):
             return self.pick(fits)
-        return self.input("f32", self.rows, width or self.width(grouped=self.chance(0.85)))
+        block = GROUP if self.chance(0.85) else 1
+        return self.input("f32", self.rows, width or self.width(block))
 
-    def width(self, grouped: bool) -> int:
-        """A last axis; `grouped`: of blocks."""
-        usual = self.menu.grouped if grouped else self.menu.plain
-        return self.rng.choice(usual) if self.chance(0.85) else draw.width(self.rng, grouped)
+    def width(self, block: int) -> int:
+        """A last axis, a multiple of `block`."""
+        usual = [w for w in (self.menu.grouped if block > 1 else self.menu.plain) if w % block == 0]
+        usually = self.chance(0.85) and usual
+        return self.rng.choice(usual) if usually else draw.width(self.rng, block)
 
     def scalar(self) -> Value:
         return const(self.rng.choice((0.5, -0.0, 2.0, -1.5, 0.0, 1e-3)), "f32")

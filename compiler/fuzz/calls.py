@@ -13,7 +13,7 @@ from compiler.fuzz.builder import Builder
 from compiler.fuzz.patterns import Pattern, Slot, patterns
 from compiler.graph import Attr, Value
 from compiler.ops import OPS, OpError, Param
-from compiler.types import ACTIVATIONS, BLOCKS, CACHES, FLOATS, INTEGERS, Dim, Type
+from compiler.types import ACTIVATIONS, BLOCKS, CACHES, FLOATS, INTEGERS, Dim, Type, whole
 
 Sizes = dict[str, Dim]
 DRAWS, ATTRS = 6, 6  # of operands, and of attributes for each of these
@@ -67,18 +67,27 @@ def _turn(slot: Slot) -> int:
 
 
 def _group(b: Builder, pattern: Pattern, sizes: Sizes) -> None:
-    """Letters of axes in blocks are multiples of 32; now and then chosen before anything else."""
+    """Letters of axes in blocks are whole ones; now and then chosen before anything else."""
     for slot in pattern.slots:
         letter = slot.dims[-1] if slot.dtype in (*BLOCKS, *ACTIVATIONS) else 1
         if isinstance(letter, str) and b.chance(0.3):
-            sizes.setdefault(letter, b.width(grouped=True))
+            sizes.setdefault(letter, b.width(_grouped(pattern)[letter]))
+
+
+def _grouped(pattern: Pattern) -> dict[Dim, int]:
+    """The letters of axes in blocks, and what they are a multiple of."""
+    found: dict[Dim, int] = {}
+    for slot in pattern.slots:
+        if slot.dtype in (*BLOCKS, *ACTIVATIONS):
+            found[slot.dims[-1]] = max(found.get(slot.dims[-1], 1), whole(slot.dtype))
+    return found
 
 
 def _from_pool(b: Builder, pattern: Pattern, slot: Slot, sizes: Sizes) -> Value | None:
     if slot.dtype == "rows":
         return b.step_rows
     values = list(b.versions.values()) if slot.dtype in CACHES else b.pool
-    grouped = {s.dims[-1] for s in pattern.slots if s.dtype in (*BLOCKS, *ACTIVATIONS)}
+    grouped = _grouped(pattern)
     pairs = [(v, slot.match(v.type, sizes)) for v in values]
     fits = [v for v, found in pairs if found is not None and _whole(found, grouped)]
     limit = _index_limit(b, pattern, slot, sizes)
@@ -87,8 +96,9 @@ def _from_pool(b: Builder, pattern: Pattern, slot: Slot, sizes: Sizes) -> Value 
     return b.pick(fits) if fits and b.chance(0.85) else None
 
 
-def _whole(sizes: Sizes, grouped: set[Dim]) -> bool:
-    return all(isinstance(d := sizes.get(str(g), 32), int) and d % 32 == 0 for g in grouped)
+def _whole(sizes: Sizes, grouped: dict[Dim, int]) -> bool:
+    there = [(sizes.get(str(g), each), each) for g, each in grouped.items()]
+    return all(isinstance(d, int) and d % each == 0 for d, each in there)
 
 
 def _index_limit(b: Builder, pattern: Pattern, slot: Slot, sizes: Sizes) -> int | None:
@@ -105,7 +115,7 @@ def _fresh(b: Builder, pattern: Pattern, slot: Slot, sizes: Sizes) -> Value | No
     """A leaf of the slot's form; None for what no leaf can be."""
     if slot.dtype == "f32" and not slot.dims and b.chance(0.8):
         return b.scalar()
-    grouped = {s.dims[-1] for s in pattern.slots if s.dtype in (*BLOCKS, *ACTIVATIONS)}
+    grouped = _grouped(pattern)
     shape = [_dim(b, pattern, slot, at, sizes, grouped) for at in range(len(slot.dims))]
     if slot.dtype in CACHES:
         entry = [d for d in shape if isinstance(d, int)]
@@ -117,19 +127,21 @@ def _fresh(b: Builder, pattern: Pattern, slot: Slot, sizes: Sizes) -> Value | No
     return b.input(slot.dtype, *shape, bound=limit or 0)
 
 
-def _dim(b: Builder, pattern: Pattern, slot: Slot, at: int, sizes: Sizes, grouped: set[Dim]) -> Dim:
+def _dim(
+    b: Builder, pattern: Pattern, slot: Slot, at: int, sizes: Sizes, grouped: dict[Dim, int]
+) -> Dim:
     letter = slot.dims[at]
     if isinstance(letter, int) or letter in sizes:
         return letter if isinstance(letter, int) else sizes[letter]
     last = at == len(slot.dims) - 1
     if letter in grouped:
-        drawn: Dim = b.width(grouped=True)
+        drawn: Dim = b.width(grouped[letter])
     elif at == 0 and not last and slot.dtype not in (*BLOCKS, *CACHES) and b.chance(0.8):
         drawn = b.rows
     elif slot.dtype in CACHES or len(slot.dims) == 3:
         drawn = b.rng.choice(draw.HEAD_DIMS if last else draw.HEADS)
     else:
-        drawn = b.width(grouped=False) if last or b.chance(0.3) else b.rng.choice(draw.COUNTS)
+        drawn = b.width(1) if last or b.chance(0.3) else b.rng.choice(draw.COUNTS)
     sizes[letter] = drawn
     return drawn
 

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compiler.exact import round_bf16
-from compiler.types import BLOCKS, GROUP, Type
+from compiler.types import BLOCKS, GROUP, Type, whole
 from runtime.inputs import plain_dtype
 
 Array = NDArray[Any]
 
 WIDTHS = (1, 2, 3, 5, 7, 8, 16, 17, 31, 32, 33, 35, 64, 65, 96, 127, 128, 129, 160, 513)
 GROUPED = (32, 64, 96, 160, 128, 288, 512, 544)  # multiples of a block's 32
+LONG = (256, 512, 768)  # multiples of the 256 of K-quants
 COUNTS = (1, 2, 3, 4, 5, 7, 8, 9, 17)  # rows, heads, experts
 HEADS = (1, 2, 3, 4, 6)
 HEAD_DIMS = (1, 2, 8, 16, 17, 32, 33, 64, 96)
@@ -49,11 +50,13 @@ EVERYTHING = Menu()
 
 
 def menu(rng: Random) -> Menu:
-    """A few sizes of each kind."""
-    blocks = tuple(rng.sample(BLOCKS, 2))
+    """A few sizes of each kind; now and then such that K-quants fit."""
+    fits = BLOCKS if rng.random() < 0.3 else [f for f in BLOCKS if whole(f) == GROUP]
+    grouped = LONG if fits is BLOCKS else GROUPED
+    blocks = tuple(rng.sample(fits, 2))
     experts = rng.choice((2, 3, 4, 5, 8))
     return Menu(
-        (rng.choice(GROUPED[:4]), rng.choice(GROUPED[:4]), rng.choice(GROUPED)),
+        (rng.choice(grouped[:4]), rng.choice(grouped[:4]), rng.choice(grouped)),
         tuple(rng.sample(WIDTHS, 4)),
         (*blocks, *blocks, *blocks, rng.choice(("f32", "f16", "bf16")), "f32"),
         tuple(_heads(rng) for _ in range(2)),
@@ -67,9 +70,11 @@ def _heads(rng: Random) -> tuple[int, int, int]:
     return rng.choice((1, 2, 3)), rng.choice((1, 1, 2, 3, 4)), rng.choice(dims)
 
 
-def width(rng: Random, grouped: bool) -> int:
-    """A last axis; `grouped`: of blocks."""
-    return rng.choice(GROUPED[:4] if rng.random() < 0.8 else GROUPED) if grouped else _plain(rng)
+def width(rng: Random, block: int) -> int:
+    """A last axis; `block`: a multiple of that, 1, 32 or 256."""
+    if block > GROUP:
+        return rng.choice(LONG)
+    return rng.choice(GROUPED[:4] if rng.random() < 0.8 else GROUPED) if block > 1 else _plain(rng)
 
 
 def _plain(rng: Random) -> int:

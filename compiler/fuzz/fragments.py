@@ -10,6 +10,7 @@ from collections.abc import Callable
 from compiler.fuzz.builder import Builder
 from compiler.graph import Value, const
 from compiler.ops import OpError
+from compiler.types import GROUP
 
 Fragment = Callable[[Builder, Value], Value]
 
@@ -58,7 +59,7 @@ def residual(b: Builder, x: Value, y: Value) -> Value:
 
 def mlp(b: Builder, x: Value) -> Value:
     """x + down(act(gate(norm(x))) * up(norm(x)))."""
-    hidden = b.width(grouped=True)
+    hidden = b.width(GROUP)
     n = norm(b, x) if b.chance(0.9) else x
     gate = b.maybe(project(b, n, hidden))
     up = b.maybe(project(b, n, hidden))
@@ -117,7 +118,7 @@ def attend(b: Builder, x: Value) -> Value:
 
 def experts(b: Builder, x: Value) -> Value:
     """x + the prelude's moe of norm(x)."""
-    (count, picks), hidden = b.rng.choice(b.menu.experts), b.width(grouped=True)
+    (count, picks), hidden = b.rng.choice(b.menu.experts), b.width(GROUP)
     n = norm(b, x)
     scores = project(b, n, count, dtype=b.rng.choice(("f32", "f32", "")))
     values, index = b.call("top_k", [scores], {"k": picks})
@@ -183,7 +184,7 @@ def projected(b: Builder, x: Value) -> Value:
     """Projections of one activation, of different formats; a norm before them now and then."""
     n = norm(b, residual(b, x, b.activation(width(x)))) if b.chance(0.6) else x
     for _ in range(b.rng.randint(1, 3)):
-        b.put(project(b, n, b.width(grouped=b.chance(0.6))))
+        b.put(project(b, n, b.width(GROUP if b.chance(0.6) else 1)))
     return project(b, n, width(x))
 
 

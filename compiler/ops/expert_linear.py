@@ -10,8 +10,16 @@ import numpy as np
 from compiler import exact
 from compiler.diagnostics import UserError
 from compiler.ops import Op, define, sample
-from compiler.ops.rules import Array, Reals, as_weight, check_projection, need, real
-from compiler.types import BLOCKS, Type, nbytes, size
+from compiler.ops.rules import (
+    Array,
+    Reals,
+    as_weight,
+    block_formats,
+    check_projection,
+    need,
+    real,
+)
+from compiler.types import Type, nbytes, size
 from compiler.values import Quantized, Weight
 
 
@@ -71,7 +79,10 @@ def _samples() -> tuple[str, ...]:
         sample("x: f32[1, 1]; w: f32[1, 1, 1]; i: i32[1, 1] = [[0]]", call),
         sample(f"x: f32[3, 37]; w: f32[4, 5, 37]; {picks}", call),
         sample(f"x: f32[3, 2, 64]; w: f32[4, 32, 64]; {picks}", call),
-        *(sample(f"x: f32[3, 160]; w: {f}[4, 9, 160]; {picks}", call) for f in BLOCKS),
+        *(
+            sample(f"x: f32[3, {k}]; w: {f}[4, 9, {k}]; {picks}", call)
+            for f, k in block_formats(160)
+        ),
         sample(f"x: f32[3, 2, 96]; w: q8_0[4, 9, 96]; {picks}",
                "expert_linear(quantize(x), w, i)"),
         sample(f"x: f32[3, 96]; w: q4_1[4, 9, 96]; {picks}",

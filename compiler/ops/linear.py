@@ -7,8 +7,16 @@ from typing import Any
 
 from compiler import exact
 from compiler.ops import Op, define, sample
-from compiler.ops.rules import Array, Reals, as_weight, check_projection, need, real
-from compiler.types import BLOCKS, Type, size
+from compiler.ops.rules import (
+    Array,
+    Reals,
+    as_weight,
+    block_formats,
+    check_projection,
+    need,
+    real,
+)
+from compiler.types import Type, size
 from compiler.values import Quantized, Weight
 
 
@@ -43,11 +51,11 @@ def _samples() -> tuple[str, ...]:
         sample("x: f32[4, 256]; w: f32[64, 256]", "linear(x, w)"),
         sample("x: f32[2, 2, 160]; w: f16[9, 160]", "linear(x, w)"),
         sample("x: f32[130]; w: bf16[33, 130]", "linear(x, w)"),
-        *(sample(f"x: f32[2, 160]; w: {f}[9, 160]", "linear(x, w)") for f in BLOCKS),
+        *(sample(f"x: f32[2, {k}]; w: {f}[9, {k}]", "linear(x, w)") for f, k in block_formats(160)),
         *(
             sample(f"x: f32[3, {k}]; w: {f}[40, {k}]", f"linear(quantize(x, words={words}), w)")
-            for f in BLOCKS
-            for words, k in ((1, 32), (2, 288))
+            for words, least in ((1, 32), (2, 288))
+            for f, k in block_formats(least)
         ),
     )
 

@@ -11,7 +11,18 @@ from numpy.typing import NDArray
 
 from compiler.formats import decode
 from compiler.ops import OpError
-from compiler.types import ACTIVATIONS, BLOCKS, DYNAMIC, FLOATS, GROUP, Dim, Type, nbytes, size
+from compiler.types import (
+    ACTIVATIONS,
+    BLOCKS,
+    DYNAMIC,
+    FLOATS,
+    GROUP,
+    Dim,
+    Type,
+    nbytes,
+    size,
+    whole,
+)
 from compiler.values import Quantized, Weight, weight_of
 
 Array = NDArray[Any]
@@ -66,8 +77,13 @@ def check_projection(op: str, x: Type, w: Type, *others: Type) -> None:
          f"{op} needs w[..., N, K] for x[..., K]", x, w, *others)  # fmt: skip
     need(x.dtype == "f32" or w.dtype in BLOCKS,
          f"{op} needs a block format as w for quantized x", x, w)  # fmt: skip
-    need(w.dtype not in BLOCKS or int(w.shape[-1]) % GROUP == 0,
-         f"{op} needs K to be a multiple of {GROUP} for {w.dtype}", x, w)  # fmt: skip
+    need(int(w.shape[-1]) % whole(w.dtype) == 0,
+         f"{op} needs K to be a multiple of {whole(w.dtype)} for {w.dtype}", x, w)  # fmt: skip
+
+
+def block_formats(least: int) -> list[tuple[str, int]]:
+    """Each format in blocks, for samples, with the shortest row of `least` weights or more."""
+    return [(f, -(-least // whole(f)) * whole(f)) for f in BLOCKS]
 
 
 def count(*types: Type) -> int:

@@ -72,7 +72,7 @@ T* on_device(const std::vector<T>& values) {
 template <class W, int K>
 struct Matrix {
   int n;
-  std::vector<int8_t> level;
+  std::vector<int16_t> level;  // times the whole number of its 16 weights, where there is one
   std::vector<float> d, m;
   std::vector<uint8_t> tiles;
   static constexpr int B = K / 32;
@@ -86,6 +86,7 @@ struct Matrix {
   void fill(int row, int segment, bool awkward) {
     uint8_t* tile = tiles.data() + (size_t(row / 8) * ((K + 511) / 512) + segment / 4) * Tile<W>::BYTES;
     const int lane = segment % 4 * 8 + row % 8;
+    if constexpr (W::SCALES >= 0) return fill_groups(row, segment, lane, tile, awkward);
     uint16_t* halves = (uint16_t*)(tile + Tile<W>::PIECES * 512 + lane * Tile<W>::SCALE_BYTES);
     for (int b = 0; b < 4; b++) {
       const int block = segment * 4 + b;
@@ -106,6 +107,36 @@ struct Matrix {
         if (W::BITS == 8) tile[(b * 2 + i / 16) * 512 + lane * 16 + i % 16] = uint8_t(value);
         else tile[b * 512 + lane * 16 + i % 16] |= uint8_t(i < 16 ? word : word << 4);
       }
+    }
+  }
+  void fill_groups(int row, int segment, int lane, uint8_t* tile, bool awkward) {
+    uint8_t* scales = tile + Tile<W>::PIECES * 512;
+    const int of_256 = lane / 16 * 8 + lane % 8;
+    const bool there = row < n && segment * 128 < K, full = awkward && random_bits() % 5 == 0;
+    if (segment % 2 == 0) fill_scales(row, segment * 4, W::GROUP == 16 ? scales + 256 + of_256 * 2 : scales + of_256 * 16, there, awkward);
+    for (int i = 0; i < 128; i++) {
+      if (W::GROUP == 16 && i % 16 == 0) scales[lane * 8 + i / 16] = uint8_t(full ? 128 : random_bits() % 256);
+      const int by = W::GROUP == 16 ? int8_t(scales[lane * 8 + i / 16]) : 1, b = i / 32, half = i / 16 % 2;
+      const int word = full ? (W::ZERO ? 0 : (1 << W::BITS) - 1) : int(random_bits() % (1 << W::BITS));
+      if (there) level[size_t(row) * K + segment * 128 + i] = int16_t(by * (word - W::ZERO));
+      tile[b * 512 + lane * 16 + i % 16] |= uint8_t((word & 15) << half * 4);
+      const int bit = (b * 2 + half) * (W::BITS - 4);
+      if (W::BITS > 4) tile[(4 + bit / 8) * 512 + lane * 16 + i % 16] |= uint8_t(word >> 4 << bit % 8);
+    }
+  }
+  // The halves of 256 inputs from `block` on, and their 6-bit numbers, spelled as ggml reads them.
+  void fill_scales(int row, int block, uint8_t* to, bool there, bool awkward) {
+    const uint16_t scale = random_half(awkward), offset = random_half(awkward);
+    memcpy(to, &scale, 2);
+    for (int b = 0; b < 8 && there && W::GROUP == 16; b++) d[size_t(row) * B + block + b] = half_value(scale);
+    if (W::GROUP == 16) return;
+    memcpy(to + 2, &offset, 2);
+    uint8_t* q = to + 4;
+    for (int i = 0; i < 12; i++) q[i] = uint8_t(random_bits());
+    for (int b = 0; b < 8 && there; b++) {
+      const int s = b < 4 ? q[b] & 63 : (q[b + 4] & 15) | q[b - 4] >> 6 << 4, t = b < 4 ? q[b + 4] & 63 : q[b + 4] >> 4 | q[b] >> 6 << 4;
+      d[size_t(row) * B + block + b] = half_value(scale) * float(s);
+      m[size_t(row) * B + block + b] = -(half_value(offset) * float(t));
     }
   }
 };

@@ -179,10 +179,11 @@ inline constexpr Value VALUES[] = {
 };
 inline constexpr int VALUE_COUNT = 3;
 
-// A block format of the inputs: bits of a level, byte offsets of a block's parts (-1: none).
+// A block format of the inputs: weights and bytes of a block, weights that share a scale, bits of a level, byte offsets of
+// a block's parts (-1: none); bytes that hold a run's low bits.
 struct Blocks {
   const char* dtype;
-  int bytes, bits, scale, offset, levels, zero;
+  int weights, bytes, group, bits, scale, offset, scales, levels, high, zero, run;
 };
 inline constexpr Blocks BLOCKS[] = {
     {},

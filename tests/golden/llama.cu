@@ -43,11 +43,13 @@ struct Step {
 struct F32 {
   static constexpr int GGML = 0, BLOCK = 1, SIZE = 4, BITS = 32;
   static constexpr int SCALE = -1, OFFSET = -1, LEVELS = 0, ZERO = 0;
+  static constexpr int SCALES = -1, GROUP = 32, HIGH = -1, RUN = 16;
 };
 // q8_0: 32 weights a block of 34 bytes; byte offsets of its parts, -1: none.
 struct Q8_0 {
   static constexpr int GGML = 8, BLOCK = 32, SIZE = 34, BITS = 8;
   static constexpr int SCALE = 0, OFFSET = -1, LEVELS = 2, ZERO = 0;
+  static constexpr int SCALES = -1, GROUP = 32, HIGH = -1, RUN = 16;
 };
 
 // (helpers)
