@@ -69,8 +69,12 @@ void make_folder(const std::string& path) {
     bool is_folder = errno == EEXIST && stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
     if (!is_folder) fail(USAGE, "%s: a folder is needed: %s", path.c_str(), strerror(errno));
 }
-// Standard output, flushed: what reads it sees each token as it comes.
+bool files_are_due = false;  // --logits-file, --dump: written though nobody reads the output
+// Standard output, flushed: what reads it sees each token as it comes, and may close it early.
 void say(std::string_view text) {
     bool whole = fwrite(text.data(), 1, text.size(), stdout) == text.size() && fflush(stdout) == 0;
-    if (!whole) fail(DEVICE, "standard output: %s", strerror(errno));
+    if (whole) return;
+    if (errno != EPIPE) fail(DEVICE, "standard output: %s", strerror(errno));
+    if (!files_are_due) exit(0);
+    if (!freopen("/dev/null", "w", stdout)) fail(DEVICE, "/dev/null: %s", strerror(errno));
 }

@@ -43,6 +43,7 @@ void generate(Session& session, const Options& o, int slots, std::vector<Sequenc
 void open_extras(Session& session, const Options& o, const std::vector<Sequence>& sequences,
                  Recorder& recorder, LogitsFile& logits) {
     if (!o.logits_file.empty()) logits.open(o.logits_file, sequences, o.n, o.all_logits);
+    files_are_due = !o.logits_file.empty() || !o.dump.empty();
     session.graphs = o.graphs && o.dump.empty();
     if (o.dump.empty()) return;
     make_folder(o.dump_dir);

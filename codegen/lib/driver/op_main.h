@@ -104,6 +104,7 @@ int run_program(const Options& o) {
     std::vector<std::vector<uint8_t>> inputs = read_inputs(o);
     for (const std::string& folder : {o.out, o.dump_dir})
         if (!folder.empty()) make_folder(folder);
+    files_are_due = !o.dump.empty();
     open_device(device, o.device);
     std::string name = device_name(o.device);
     fprintf(stderr, "%s: numerics %s, target %s\n", PROGRAM, NUMERICS, name.c_str());
