@@ -20,7 +20,7 @@ from compiler.program import Program
 from compiler.types import ROWS, WANTED
 from compiler.values import Quantized, Value
 from runtime.inputs import default_inputs
-from runtime.vm import Environment, Session, caches_of, run
+from runtime.vm import Environment, Session, Trace, caches_of, run
 
 Array = NDArray[Any]
 CHUNK = 64  # rows of a step
@@ -124,6 +124,37 @@ def trace_rows(session: Session, sequences: Sequence[Sequence[int]]) -> dict[str
         recorder.wanted += places
         session.step(tokens, seqs, positions, range(len(tokens)), recorder.seen)
     return recorder.values()
+
+
+class LogitsSession(Session):
+    """A session that keeps logits: of the rows that are wanted, or with `every` of all."""
+
+    every = False
+
+    @cached_property
+    def kept(self) -> list[tuple[Place, Array]]:
+        """The logits of each row so far and its place."""
+        return []
+
+    def step(
+        self,
+        tokens: Sequence[int],
+        seqs: Sequence[int],
+        positions: Sequence[int],
+        wanted: Sequence[int],
+        trace: Trace | None = None,
+    ) -> tuple[NDArray[np.floating], NDArray[np.int32]]:
+        rows = range(len(tokens)) if self.every else wanted
+        logits, chosen = super().step(tokens, seqs, positions, rows, trace)
+        places = [(seqs[t], positions[t]) for t in rows]
+        self.kept.extend(zip(places, logits, strict=True))
+        asked = [list(rows).index(t) for t in wanted]
+        return logits[asked], chosen[asked]
+
+    def logits(self, sequence: int) -> Array:
+        """[rows, V]: those of one sequence, by position."""
+        kept = sorted((p, i) for i, ((s, p), _) in enumerate(self.kept) if s == sequence)
+        return np.stack([self.kept[i][1] for _, i in kept])
 
 
 def all_logits(session: Session, tokens: Sequence[int]) -> Array:

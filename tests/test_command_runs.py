@@ -150,6 +150,25 @@ def test_an_edited_file_that_is_of_another_program(
     assert code == 2 and "a flag is needed" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("rows", ["all", "last"])
+@pytest.mark.parametrize("count", [0, 3])
+def test_logits_by_vm_and_by_binary(
+    rows: str, count: int, tiny: str, tmp_path: Path, capfd: Capture
+) -> None:
+    (tmp_path / "seqs").write_text("1,2,3,4,5\n7\n")
+    words = [tiny, "--seqs", str(tmp_path / "seqs"), "-n", str(count), "--logits", rows]
+    shown = [said(capfd, [*command, *words, "--logits-file", str(tmp_path / name)])
+             for name, command in (("vm", ["vm"]), ("run", ["run", *HOST]))]  # fmt: skip
+    assert shown[0] == shown[1]
+    by_vm, by_binary = np.load(tmp_path / "vm"), np.load(tmp_path / "run")
+    assert len(by_vm) == 2 * max(count, 1) + (4 if rows == "all" else 0)
+    np.testing.assert_array_equal(by_vm, by_binary)
+    said(capfd, ["vm", *words, "--float64", "--logits-file", str(tmp_path / "real")])
+    real = np.load(tmp_path / "real")
+    assert real.dtype == np.float64 and real.shape == by_vm.shape
+    assert 0 < abs(real - by_vm).max() < 0.5
+
+
 def test_score_by_vm_and_by_binary(tiny: str, capfd: Capture) -> None:
     words = ["score", tiny, "--tokens", "1,2,3,4,5"]
     by_vm = said(capfd, [*words, "--vm"])
@@ -201,8 +220,9 @@ def test_the_python_api(tiny: str) -> None:
     model = api.load(tiny)
     ours = api.compile(model, target="host")
     made: Any = api.run(ours, prompts=[[1, 2, 3, 4, 5], [7]], n=3, logits=True)
-    by_vm: Any = api.vm(model, prompts=[[1, 2, 3, 4, 5], [7]], n=3)
+    by_vm: Any = api.vm(model, prompts=[[1, 2, 3, 4, 5], [7]], n=3, logits=True)
     assert made.tokens == by_vm.tokens
+    np.testing.assert_array_equal(np.concatenate(made.logits), np.concatenate(by_vm.logits))
     assert [len(rows) for rows in made.logits] == [7, 3]
     assert made.tokens[0][-1] == made.logits[0][-1].argmax()
     assert str(api.diff(ours, prompts=[[1, 2, 3, 4, 5], [7]], n=3)).endswith("0 bits differ")

@@ -18,12 +18,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser, optional=True)
     add_prompts(parser)
     add_inputs(parser)
-    parser.add_argument("-n", type=whole(1), default=16, metavar="COUNT", help="tokens (16)")
+    parser.add_argument("-n", type=whole(0), default=16, metavar="COUNT", help="tokens (16)")
     parser.add_argument("--text", action="store_true", help="prints text in place of ids")
     parser.add_argument(
         "--float64", action="store_true", help="what the program means, in real numbers"
     )
     parser.add_argument("--out", metavar="FOLDER", help="op programs: writes NAME.npy there")
+    parser.add_argument(
+        "--logits",
+        choices=("all", "last"),
+        default="last",
+        help="rows that --logits-file holds (last)",
+    )
+    parser.add_argument(
+        "--logits-file", metavar="FILE", help="models: writes logits [rows, vocabulary], .npy"
+    )
     add_options(parser)
 
 
@@ -47,7 +56,10 @@ def _program(args: argparse.Namespace, model: Any) -> None:
 
     from compiler import api
     from compiler.command import job, show
+    from compiler.diagnostics import UserError
 
+    if args.logits_file is not None:
+        raise UserError(f"{model.program.name} is an op program: it takes --out, not --logits-file")
     results = api.vm(
         model, job.inputs_of(args.input), numerics=args.numerics, kv=args.kv, float64=args.float64
     )
@@ -63,12 +75,8 @@ def _program(args: argparse.Namespace, model: Any) -> None:
 
 
 def _write(results: dict[str, Any], folder: str) -> None:
-    import io
     from pathlib import Path
 
-    import numpy as np
-
-    from compiler.command import job
     from compiler.diagnostics import UserError
 
     try:
@@ -76,13 +84,25 @@ def _write(results: dict[str, Any], folder: str) -> None:
     except OSError as error:
         raise UserError(f"{folder}: a folder is needed: {error.strerror}") from None
     for name, array in results.items():
-        out = io.BytesIO()
-        np.save(out, array)
-        job.write_whole(f"{folder}/{name}.npy", out.getvalue())
+        _write_npy(f"{folder}/{name}.npy", array)
+
+
+def _write_npy(path: str, array: Any) -> None:
+    import io
+
+    import numpy as np
+
+    from compiler.command import job
+
+    out = io.BytesIO()
+    np.save(out, array)
+    job.write_whole(path, out.getvalue())
 
 
 def _model(args: argparse.Namespace, model: Any, prompts: list[list[int]]) -> None:
-    from compiler.api.reference import generate
+    import numpy as np
+
+    from compiler.api.reference import generate, logits_session
     from compiler.api.values import checked_prompts
     from compiler.command import job, show
     from compiler.command.parser import options_of
@@ -90,5 +110,11 @@ def _model(args: argparse.Namespace, model: Any, prompts: list[list[int]]) -> No
     checked = checked_prompts(model, prompts)
     as_text = args.text or args.prompt is not None
     decode = job.tokenizer_of(model).token_bytes if as_text else None
-    made = generate(model, checked, args.n, options_of(args), args.float64)
+    options, keeps, path = options_of(args), None, args.logits_file
+    if path is not None:
+        keeps = logits_session(model, options, args.float64, args.logits == "all")
+    made = generate(model, checked, args.n, options, args.float64, keeps)
     show.tokens(made, len(checked), decode)
+    if keeps is not None and path is not None:
+        rows = np.concatenate([keeps.logits(s) for s in range(len(checked))])
+        _write_npy(path, rows)
