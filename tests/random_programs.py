@@ -125,6 +125,20 @@ def _choice(b: Builder) -> Value:
     return apply("reshape", chosen, shape=(ROWS, 1))
 
 
+def _embedded(b: Builder) -> Value:
+    """Tokens' rows, perhaps scaled, and perhaps the norm of them."""
+    token = apply("argmax", b.any())
+    x = apply("embed", token, b.leaf(b.rng.choice(FORMATS), WIDTH, WIDTH, op="weight"))
+    if b.rng.random() < 0.3:
+        x = apply("mul", x, const(8.0, "f32"))
+    if b.rng.random() < 0.5:
+        b.put(x)
+    norm = apply("rmsnorm", x, *([b.any((WIDTH,))] if b.rng.random() < 0.7 else []), eps=1e-6)
+    if b.rng.random() < 0.5:
+        return norm
+    return apply("linear", norm, b.leaf("q8_0", WIDTH, WIDTH, op="weight"))
+
+
 def _factor(b: Builder) -> Value:
     return apply("mul", b.any(), b.any((ROWS, 1)))
 
@@ -164,7 +178,8 @@ def _heads(b: Builder, rows: Value) -> Value:
 
 STEPS: tuple[Callable[[Builder], Value], ...] = (
     _one, _one, _two, _two, _two, _norm, _norm, _linear, _linear, _linear, _residual, _residual,
-    _normed, _gated, _gated, _experts, _choice, _factor, _column, _view, _cast, _append,
+    _normed, _gated, _gated, _experts, _choice, _embedded, _factor, _column, _view,
+    _cast, _append, _append,
 )  # fmt: skip
 
 

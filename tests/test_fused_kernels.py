@@ -76,6 +76,16 @@ def _head(t: int, k: int, n: int, logits: str, w: str = "q8_0", more: str = ", l
     )
 
 
+def _embedded(t: int, v: int, k: int, rows: str, table: str) -> str:
+    more = ", y" if "\n" in rows else ""
+    values = ", ".join(str(i * 7 % v) for i in range(t))
+    return (
+        f"input token: i32[{t}] = [{values}]\ninput table: {table}[{v}, {k}]\n"
+        f"input g: f32[{k}]\ninput w: q8_0[40, {k}]\n{rows}\n"
+        f"return x, linear(rmsnorm(x, g, 1e-5), w){more}\n"
+    )
+
+
 NORM = "rmsnorm(x, g, 1e-5)"
 SWIGLU = "silu({g}) * {u}"
 CLAMPED = "({g} * sigmoid({g} * 1.7)) * ({u} + 1.0)"
@@ -141,6 +151,16 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
         _head(130, 64, 160, "linear(rmsnorm(x, g, 1e-5), w, b)", "q4_0"),
         _head(2, 33, 1056, "linear(x, w) * b", "f32", ""),
         _head(1, 64, 2048, "linear(rmsnorm(x, g, 1e-5), w)", "q8_0", ""),
+    ),
+    "embed-norm": (
+        _embedded(3, 96, 64, "x = embed(token, table)", "q8_0"),
+        _embedded(1, 7, 2080, "x = embed(token, table)", "q4_1"),
+        _embedded(64, 64, 64, "x = embed(token, table) * 8.0", "q4_0"),
+        _embedded(5, 3, 96, "x = embed(token, table) * g + g", "f16"),
+        f"input x: f32[7, 96]\ninput g: f32[96]\ninput w: q8_0[40, 96]\n"
+        f"input r: rows[7] = {PLACES}\ny = wanted(x)\nreturn y, linear(rmsnorm(y, g, 1e-5), w)\n",
+        f"input x: f32[1, 2080]\ninput r: rows[1] = {ONE}\nreturn layernorm(wanted(x), eps=1e-5)\n",
+        _embedded(2, 40, 32, "x = embed(token, table)\ny = layernorm(x, g, eps=1e-5)", "bf16"),
     ),
     "expert-glu": EXPERTS,
     "moe-route": FLOAT_EXPERTS,

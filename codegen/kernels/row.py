@@ -26,6 +26,7 @@ from compiler.types import Dim, Type, size
 
 CHUNK_THREADS = 256
 LONGEST = 262144  # a row that is reduced: codegen/lib/rows.cuh, tree_reduce
+GATHERS = {"embed": ("value", "weight"), "wanted": ("value", "rows")}  # operands, as of Arg
 DROPS_AXIS = ("sum", "mean", "max")  # reductions whose result has no last axis
 
 
@@ -43,7 +44,8 @@ def plan(node: Node, context: Context) -> Launch:
         raise Refusal(f"{fn.kind} takes rows of at most {LONGEST}, got {Type('f32', shape)}")
     threads = _threads(width) if whole else min(_threads(width), CHUNK_THREADS)
     text = row_text.text(steps, names.rows(shape, whole))
-    dynamic = is_dynamic(*(p.result() for p in fn.params), *fn.results)
+    kinds = _gathered(fn)
+    dynamic = "rows" in kinds.values() or is_dynamic(*(p.result() for p in fn.params), *fn.results)
     rows, per = _rows(shape)
     kernel = Kernel(
         "row.cu.j2",
@@ -53,11 +55,11 @@ def plan(node: Node, context: Context) -> Launch:
         (("rows", rows), ("body", text)),
     )
     passed = zip(fn.params, _passed(node), strict=True)
-    read = {names(p.result()): v for p, v in passed if names.is_read(p)}
+    read = {names(p.result()): (p.result(), v) for p, v in passed if p.result() in names.read}
     early = row_text.read_first(text, read)
     args = (
         *([Arg("rows", node.operands[0])] if dynamic else ()),
-        *(Arg("value", v) for v in read.values()),
+        *(Arg(kinds.get(p, "value"), v) for p, v in read.values()),
         *(Arg("value", node.result(i), writes=True) for i in range(len(node.types))),
     )
     chunks = "1" if whole else str(-(-width // (4 * threads)))
@@ -68,7 +70,11 @@ def plan(node: Node, context: Context) -> Launch:
         Grid(grid_count(shape or (1,)), chunks),
         str(threads),
         str(8 * -(-width // (4 * threads)) * (threads // 32)) if whole else "0",
-        tuple(v for name, v in read.items() if v.type.shape == shape and name in early),
+        tuple(
+            v
+            for name, (p, v) in read.items()
+            if v.type.shape == shape and name in early and p not in kinds
+        ),
     )
 
 
@@ -104,8 +110,17 @@ def _alone(node: Node) -> Function:
 
 def _row_shape(fn: Function) -> tuple[Dim, ...]:
     """The shape whose rows the blocks take: the widest of all members' operands and results."""
-    shapes = [v.type.shape for m in fn.body for v in (*m.operands, m.result())]
+    gathered = _gathered(fn)
+    values = (v for m in fn.body for v in (*m.operands, m.result()))
+    shapes = [v.type.shape for v in values if v not in gathered]
     return max(shapes, key=lambda s: (size(s, 2, 2), len(s)))
+
+
+def _gathered(fn: Function) -> dict[Value, str]:
+    """Operands that a kernel reads in ways of its own, and their kinds as of Arg."""
+    return {
+        v: kind for m in fn.body for v, kind in zip(m.operands, GATHERS.get(m.op, ()), strict=False)
+    }
 
 
 def _threads(width: int) -> int:
@@ -145,14 +160,18 @@ class _Names:
             return literal(number, value.type.dtype)
         return self.table[value]
 
-    def is_read(self, p: Node) -> bool:
-        return any(p.result() in m.operands for m in self.fn.body)
+    @property
+    def read(self) -> list[Value]:
+        """The parameters that the kernel has, but for the Step."""
+        used = {v for m in self.fn.body for v in m.operands}
+        steps = {v for v, kind in _gathered(self.fn).items() if kind == "rows"}
+        return [p.result() for p in self.fn.params if p.result() in used - steps]
 
     def rows(self, shape: tuple[Dim, ...], whole: bool) -> row_text.Rows:
         """The surroundings of the kernel's text."""
         dropped = {v for v in self.fn.results if v.node.op in DROPS_AXIS}
         return row_text.Rows(
-            {self(p.result()): p.types[0] for p in self.fn.params if self.is_read(p)},
+            {self(v): v.type for v in self.read if v not in _gathered(self.fn)},
             {self(v): v.type for v in self.fn.results},
             shape or (1,),
             whole,
@@ -160,9 +179,9 @@ class _Names:
         )
 
     def parameters(self) -> tuple[Param, ...]:
-        reads = [
-            Param(pointer(p.types[0]), self(p.result())) for p in self.fn.params if self.is_read(p)
-        ]
+        tiles = {v for v, kind in _gathered(self.fn).items() if kind == "weight"}
+        kinds = {v: "const uint8_t*" if v in tiles else pointer(v.type) for v in self.read}
+        reads = [Param(kind, self(v)) for v, kind in kinds.items()]
         return (*reads, *(Param(pointer(v.type, True), f"{self(v)}_out") for v in self.fn.results))
 
 

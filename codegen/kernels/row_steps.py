@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from codegen.expr import float_literal
+from codegen.expr import STRUCTS, float_literal
 from codegen.kernel import Refusal
 from compiler import ops
 from compiler.graph import Node, Value
@@ -19,12 +19,13 @@ from compiler.graph import Node, Value
 @dataclass(frozen=True)
 class Each:
     """`out` at every column: `text` with {0}, {1}... for the operands at that column; ctype of the
-    result."""
+    result. gathers: the text reads column `d` of `row` by itself."""
 
     out: str
     ctype: str
     text: str
     operands: tuple[str, ...]
+    gathers: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,18 @@ def steps_of(node: Node, names: Names, width: int) -> list[Step]:
     if text is None:
         raise Refusal(f"no kernel computes {node.op} of {dtype}")
     return [Each(out, CTYPE[node.types[0].dtype], text, ins)]
+
+
+def _embed(node: Node, out: str, ins: Sequence[str], width: int) -> list[Step]:
+    token, table = ins
+    rows, w = node.operands[1].type.shape[0], STRUCTS[node.operands[1].type.dtype]
+    text = f"embedded<{w}, {rows}, D>({table}, {token}[row], d)"
+    return [Each(out, "float", text, (), gathers=True)]
+
+
+def _wanted(node: Node, out: str, ins: Sequence[str], width: int) -> list[Step]:
+    text = f"{ins[0]}[size_t(step->want[row]) * D + d]"
+    return [Each(out, "float", text, (), gathers=True)]
 
 
 def _cast(node: Node, out: str, ins: Sequence[str], width: int) -> list[Step]:
@@ -180,6 +193,8 @@ def _root_factor(node: Node, out: str, ins: Sequence[str], width: int) -> list[S
 
 
 SPELLED: dict[str, Callable[[Node, str, Sequence[str], int], list[Step]]] = {
+    "embed": _embed,
+    "wanted": _wanted,
     "cast": _cast,
     "rms_factor": _rms_factor,
     "rmsnorm": _rmsnorm,

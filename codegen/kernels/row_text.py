@@ -59,7 +59,7 @@ def _columns(steps: Sequence[Step], rows: Rows) -> frozenset[str]:
     if width == 1:
         found = {n for n, t in rows.params.items() if t.shape}
     for step in steps:
-        if isinstance(step, Each) and any(name in found for name in step.operands):
+        if isinstance(step, Each) and (step.gathers or any(n in found for n in step.operands)):
             found.add(step.out)
     return frozenset(found)
 
@@ -164,7 +164,7 @@ def _loop(item: Sequence[Each], kept: frozenset[str], loaded: set[str], rows: Ro
         if step.out in rows.results:
             where = index(rows.results[step.out].shape, rows.shape)
             body.append(f"{step.out}_out[{where}] = {_local(step.out, kept, rows)};")
-    columns = any("d]" in line or " d;" in line or "+ d" in line for line in body)
+    columns = any(re.search(r"d]| d;|\+ d|, d\)", line) for line in body)
     registers = any("[i]" in line for line in body)
     head = "each_value" if rows.whole else "each_value_of_chunk"
     names = f"int{' i' if registers else ''}, int{' d' if columns else ''}"

@@ -53,3 +53,9 @@ __device__ inline float element_value(const uint8_t* piece, int i) {
     return element_to_float<W>(((const uint16_t*)piece)[i]);
   }
 }
+
+// Column d of a token's row of a table; of a token that is none NaN, which the driver never lets through.
+template <class W, int V, int D>
+__device__ inline float embedded(const uint8_t* table, int token, int d) {
+  return token >= 0 && token < V ? tile_value<W, D>(table, token, d) : not_a_number();
+}

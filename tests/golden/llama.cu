@@ -6,8 +6,7 @@
 //   ncu --set full --import-source yes ./a.out ...
 //
 // kernel                                       launches
-// embed                                        1
-// norm_quant                                   1
+// embed_norm                                   1
 // linear_attn_q_attn_k_attn_v                  4
 // heads                                        4
 // attention                                    4
@@ -16,8 +15,7 @@
 // glu_ffn_gate_ffn_up                          4
 // linear_residual_ffn_down                     3
 // linear_residual_ffn_down_2                   1
-// wanted_rows                                  1
-// norm_quant_2                                 1
+// embed_norm_2                                 1
 // head_choose_token_embd                       1
 // choose_key                                   1
 //
@@ -56,39 +54,31 @@ struct Q8_0 {
 
 // ---- kernels, in the order of their launches
 
-// llama.model:39  x = embed(token, token_embd)
-//   x: f32[T, 64] = embed(token, token_embd)
-template <class W, int V, int D>
-__global__ void __launch_bounds__(256) embed(const Step* step, const int* token, const uint8_t* table, float* y) {
-  grid_dependency_wait();
-  const int at = int(blockIdx.x * 256 + threadIdx.x);
-  if (at >= step->rows * 64) return;
-  const int id = token[at / D];
-  y[at] = id >= 0 && id < V ? tile_value<W, D>(table, id, at % D) : not_a_number();
-}
-
 // llama.model:27  n = rmsnorm(x, w.attn_norm, eps)
-//   kernel norm_quant(x: f32[T, 64], attn_norm: f32[64]) {
+// llama.model:39  x = embed(token, token_embd)
+//   kernel embed_norm(token: i32[T], token_embd: q8_0[160, 64], attn_norm: f32[64]) {
+//     x: f32[T, 64] = embed(token, token_embd)
 //     mul: f32[T, 64] = x * attn_norm
 //     q: q8[T, 64] = quantize(mul)
 //     s: f32[T, 2] = square_sums(x)
-//     return q, s
+//     return x, q, s
 //   }
 template <int D, int THREADS>
-__global__ void __launch_bounds__(THREADS) norm_quant(const Step* step, const float* x, const float* attn_norm, Q8 q_out, float* s_out) {
+__global__ void __launch_bounds__(THREADS) embed_norm(const Step* step, const int* token, const uint8_t* token_embd, const float* attn_norm, float* x_out, Q8 q_out, float* s_out) {
   grid_dependency_wait();
   const int row = blockIdx.x;
   if (row >= step->rows) return;
   const size_t at = size_t(row) * D;
-  float x_d[4];
+  float x[4];
   float mul[4];
   each_value_of_chunk<D, THREADS>([&](int i, int d) {
-    x_d[i] = x[at + d];
+    x[i] = embedded<Q8_0, 160, D>(token_embd, token[row], d);
+    x_out[at + d] = x[i];
     const float attn_norm_d = attn_norm[d];
-    mul[i] = x_d[i] * attn_norm_d;
+    mul[i] = x[i] * attn_norm_d;
   });
   quantize_chunk<D, THREADS>(mul, row, q_out);
-  square_sums_chunk<D, THREADS>(x_d, row, s_out);
+  square_sums_chunk<D, THREADS>(x, row, s_out);
 }
 
 // llama.model:27  n = rmsnorm(x, w.attn_norm, eps)
@@ -410,43 +400,33 @@ __global__ void __launch_bounds__(FORM::THREADS, FORM::RESIDENT) linear_residual
 }
 
 // llama.model:44  return linear(rmsnorm(wanted(x), output_norm, eps), output)
-//   wanted: f32[R, 64] = wanted(l3.x_2, rows)
-template <int N>
-__global__ void __launch_bounds__(256) wanted_rows(const Step* step, const float* x, float* y) {
-  grid_dependency_wait();
-  const int at = int(blockIdx.x * 256 + threadIdx.x);
-  if (at >= step->wanted * 64) return;
-  y[at] = x[step->want[at / N] * N + at % N];
-}
-
-// llama.model:44  return linear(rmsnorm(wanted(x), output_norm, eps), output)
-//   kernel norm_quant(wanted: f32[R, 64], output_norm: f32[64]) {
+//   kernel embed_norm(x: f32[T, 64], rows: rows[T], output_norm: f32[64]) {
+//     wanted: f32[R, 64] = wanted(x, rows)
 //     mul: f32[R, 64] = wanted * output_norm
-//     norm_quant: q8[R, 64] = quantize(mul)
-//     norm_quant_2: f32[R, 2] = square_sums(wanted)
-//     return norm_quant, norm_quant_2
+//     embed_norm: q8[R, 64] = quantize(mul)
+//     embed_norm_2: f32[R, 2] = square_sums(wanted)
+//     return embed_norm, embed_norm_2
 //   }
 template <int D, int THREADS>
-__global__ void __launch_bounds__(THREADS) norm_quant_2(const Step* step, const float* wanted_, const float* output_norm, Q8 norm_quant_out, float* norm_quant_2_out) {
+__global__ void __launch_bounds__(THREADS) embed_norm_2(const Step* step, const float* x_2, const float* output_norm, Q8 embed_norm_out, float* embed_norm_2_out) {
   grid_dependency_wait();
   const int row = blockIdx.x;
   if (row >= step->wanted) return;
-  const size_t at = size_t(row) * D;
-  float wanted__d[4];
+  float wanted_[4];
   float mul[4];
   each_value_of_chunk<D, THREADS>([&](int i, int d) {
-    wanted__d[i] = wanted_[at + d];
+    wanted_[i] = x_2[size_t(step->want[row]) * D + d];
     const float output_norm_d = output_norm[d];
-    mul[i] = wanted__d[i] * output_norm_d;
+    mul[i] = wanted_[i] * output_norm_d;
   });
-  quantize_chunk<D, THREADS>(mul, row, norm_quant_out);
-  square_sums_chunk<D, THREADS>(wanted__d, row, norm_quant_2_out);
+  quantize_chunk<D, THREADS>(mul, row, embed_norm_out);
+  square_sums_chunk<D, THREADS>(wanted_, row, embed_norm_2_out);
 }
 
 // llama.model:44  return linear(rmsnorm(wanted(x), output_norm, eps), output)
-//   kernel head_choose(norm_quant: q8[R, 64], token_embd: q8_0[160, 64], norm_quant_2: f32[R, 2]) {
-//     linear: f32[R, 160] = linear(norm_quant, token_embd)
-//     root_factor: f32[R, 1] = root_factor(norm_quant_2, n=64, eps=9.999999747378752e-06)
+//   kernel head_choose(embed_norm: q8[R, 64], token_embd: q8_0[160, 64], embed_norm_2: f32[R, 2]) {
+//     linear: f32[R, 160] = linear(embed_norm, token_embd)
+//     root_factor: f32[R, 1] = root_factor(embed_norm_2, n=64, eps=9.999999747378752e-06)
 //     logits: f32[R, 160] = linear * root_factor
 //     keys: i64[R, 5] = choice_keys(logits)
 //     return logits, keys
@@ -562,39 +542,37 @@ struct Value {
 };
 inline constexpr Value VALUES[] = {
     {"x", 0, 1, "f32", 2, {-1, 64}, 0, 0, 0},
-    {"l%d.attend.n.q", 0, 4, "q8", 2, {-1, 64}, 65536, 1, 7},
-    {"x.s", 0, 1, "f32", 2, {-1, 2}, 76288, 1, 0},
-    {"l%d.attn_q_out", 0, 4, "f32", 2, {-1, 64}, 16384, 2, 7},
-    {"l%d.attn_k_out", 0, 4, "f32", 2, {-1, 32}, 49152, 2, 7},
-    {"l%d.attn_v_out", 0, 4, "f32", 2, {-1, 32}, 57344, 2, 7},
-    {"l%d.heads", 0, 4, "f32", 3, {-1, 4, 16}, 16384, 2, 7},
-    {"l%d.heads_2", 0, 4, "f32", 3, {-1, 2, 16}, 49152, 2, 7},
-    {"l%d.heads_3", 0, 4, "f32", 3, {-1, 2, 16}, 57344, 2, 7},
-    {"l%d.attend.q", 0, 4, "f32", 3, {-1, 4, 16}, 32768, 3, 7},
-    {"l%d.attention", 0, 4, "f32", 2, {-1, 64}, 16384, 4, 7},
-    {"l%d.quantize", 0, 4, "q8", 2, {-1, 64}, 32768, 5, 7},
-    {"l%d.x", 0, 4, "f32", 2, {-1, 64}, 16384, 6, 7},
-    {"l%d.mlp.n.q", 0, 4, "q8", 2, {-1, 64}, 40960, 6, 7},
-    {"l%d.x.s", 0, 4, "f32", 2, {-1, 2}, 46592, 6, 7},
-    {"l%d.glu", 0, 4, "q8", 2, {-1, 96}, 32768, 7, 7},
-    {"l%d.x_2", 0, 4, "f32", 2, {-1, 64}, 0, 8, 7},
-    {"l%d.x_2.s", 0, 3, "f32", 2, {-1, 2}, 76288, 8, 7},
-    {"wanted", 0, 1, "f32", 2, {-2, 64}, 16384, 30, 0},
-    {"norm_quant", 0, 1, "q8", 2, {-2, 64}, 0, 31, 0},
-    {"norm_quant_2", 0, 1, "f32", 2, {-2, 2}, 1792, 31, 0},
-    {"logits", 0, 1, "f32", 2, {-2, 160}, 71168, 32, 0},
-    {"logits.keys", 0, 1, "i64", 2, {-2, 5}, 1280, 32, 0},
-    {"next", 0, 1, "i32", 1, {-2}, 76800, 33, 0},
+    {"l%d.attend.n.q", 0, 4, "q8", 2, {-1, 64}, 65536, 0, 7},
+    {"x.s", 0, 1, "f32", 2, {-1, 2}, 76288, 0, 0},
+    {"l%d.attn_q_out", 0, 4, "f32", 2, {-1, 64}, 16384, 1, 7},
+    {"l%d.attn_k_out", 0, 4, "f32", 2, {-1, 32}, 49152, 1, 7},
+    {"l%d.attn_v_out", 0, 4, "f32", 2, {-1, 32}, 57344, 1, 7},
+    {"l%d.heads", 0, 4, "f32", 3, {-1, 4, 16}, 16384, 1, 7},
+    {"l%d.heads_2", 0, 4, "f32", 3, {-1, 2, 16}, 49152, 1, 7},
+    {"l%d.heads_3", 0, 4, "f32", 3, {-1, 2, 16}, 57344, 1, 7},
+    {"l%d.attend.q", 0, 4, "f32", 3, {-1, 4, 16}, 32768, 2, 7},
+    {"l%d.attention", 0, 4, "f32", 2, {-1, 64}, 16384, 3, 7},
+    {"l%d.quantize", 0, 4, "q8", 2, {-1, 64}, 32768, 4, 7},
+    {"l%d.x", 0, 4, "f32", 2, {-1, 64}, 16384, 5, 7},
+    {"l%d.mlp.n.q", 0, 4, "q8", 2, {-1, 64}, 40960, 5, 7},
+    {"l%d.x.s", 0, 4, "f32", 2, {-1, 2}, 46592, 5, 7},
+    {"l%d.glu", 0, 4, "q8", 2, {-1, 96}, 32768, 6, 7},
+    {"l%d.x_2", 0, 4, "f32", 2, {-1, 64}, 0, 7, 7},
+    {"l%d.x_2.s", 0, 3, "f32", 2, {-1, 2}, 76288, 7, 7},
+    {"embed_norm", 0, 1, "q8", 2, {-2, 64}, 16384, 29, 0},
+    {"embed_norm_2", 0, 1, "f32", 2, {-2, 2}, 17664, 29, 0},
+    {"logits", 0, 1, "f32", 2, {-2, 160}, 71168, 30, 0},
+    {"logits.keys", 0, 1, "i64", 2, {-2, 5}, 0, 30, 0},
+    {"next", 0, 1, "i32", 1, {-2}, 76800, 31, 0},
 };
-inline constexpr int VALUE_COUNT = 24;
+inline constexpr int VALUE_COUNT = 23;
 
 struct KernelInfo {
   const char* name;
   int launches;  // a step
 };
 inline constexpr KernelInfo KERNELS[] = {
-    {"embed", 1},
-    {"norm_quant", 1},
+    {"embed_norm", 1},
     {"linear_attn_q_attn_k_attn_v", 4},
     {"heads", 4},
     {"attention", 4},
@@ -603,12 +581,11 @@ inline constexpr KernelInfo KERNELS[] = {
     {"glu_ffn_gate_ffn_up", 4},
     {"linear_residual_ffn_down", 3},
     {"linear_residual_ffn_down_2", 1},
-    {"wanted_rows", 1},
-    {"norm_quant_2", 1},
+    {"embed_norm_2", 1},
     {"head_choose_token_embd", 1},
     {"choose_key", 1},
 };
-inline constexpr int KERNEL_COUNT = 14;
+inline constexpr int KERNEL_COUNT = 12;
 
 // ---- the step
 
@@ -658,9 +635,8 @@ struct Buffers {
   float* x_s_2;  // x_s: f32[T, 2]
   Q8 glu_2;  // glu: q8[T, 96]
   float* x_2_2;  // x_2: f32[T, 64]
-  float* wanted_;  // wanted: f32[R, 64]
-  Q8 norm_quant;  // norm_quant: q8[R, 64]
-  float* norm_quant_2;  // norm_quant_2: f32[R, 2]
+  Q8 embed_norm;  // embed_norm: q8[R, 64]
+  float* embed_norm_2;  // embed_norm_2: f32[R, 2]
   float* logits;  // logits: f32[R, 160]
   long long* logits_keys;  // logits_keys: i64[R, 5]
   int* next;  // next: i32[R]
@@ -689,11 +665,10 @@ struct Buffers {
     x_s_2 = (float*)(at + 46592);
     glu_2 = q8_at(at + 32768, 6144);
     x_2_2 = (float*)(at + 0);
-    wanted_ = (float*)(at + 16384);
-    norm_quant = q8_at(at + 0, 512);
-    norm_quant_2 = (float*)(at + 1792);
+    embed_norm = q8_at(at + 16384, 512);
+    embed_norm_2 = (float*)(at + 17664);
     logits = (float*)(at + 71168);
-    logits_keys = (long long*)(at + 1280);
+    logits_keys = (long long*)(at + 0);
     next = (int*)(at + 76800);
   }
 };
@@ -726,12 +701,9 @@ void run(Device& d, void (*kernel)(P...), dim3 grid, int threads, size_t shared,
 template <int ROWS, int WANTED>
 void launch_all(Device& d, [[maybe_unused]] int rows, [[maybe_unused]] int wanted) {
   const Buffers b(d.buffers);
-  // x: f32[T, 64]
-  run(d, embed<Q8_0, 160, 64>, dim3(ceil_div(rows * 64, 256)), 256, 0,
-      d.step, d.step->token, tiles(d, TOKEN_EMBD), b.x_2);
-  // l0.attend.n.q: q8[T, 64], x.s: f32[T, 2]
-  run(d, norm_quant<64, 32>, dim3(rows), 32, 0,
-      d.step, b.x_2, vector(d, ATTN_NORM), b.attend_n_q, b.x_2_s);
+  // x: f32[T, 64], l0.attend.n.q: q8[T, 64], x.s: f32[T, 2]
+  run(d, embed_norm<64, 32>, dim3(rows), 32, 0,
+      d.step, d.step->token, tiles(d, TOKEN_EMBD), vector(d, ATTN_NORM), b.x_2, b.attend_n_q, b.x_2_s);
   for (int l = 0; l < 3; l++) {
     // l0.attn_q_out: f32[T, 64], l0.attn_k_out: f32[T, 32], l0.attn_v_out: f32[T, 32]
     run(d, linear_attn_q_attn_k_attn_v<64, RowForm<ROWS, LinearShape<64, 1, 1>, Q8, 1, 1>, ROWS, Q8_0, 64, Q8_0, 32, Q8_0, 32>, dim3(ceil_div(64, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)) + ceil_div(32, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)) + ceil_div(32, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 32 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 1, 1>, Q8, 1, 1>::Shared),
@@ -776,15 +748,12 @@ void launch_all(Device& d, [[maybe_unused]] int rows, [[maybe_unused]] int wante
   // l3.x_2: f32[T, 64]
   run(d, linear_residual_ffn_down_2<64, 96, RowForm<ROWS, LinearShape<96, 1, 1>, Q8, 1, 1>, ROWS, Q8_0>, dim3(ceil_div(64, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 32 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<96, 1, 1>, Q8, 1, 1>::Shared),
       d.step, b.glu_2, tiles(d, FFN_DOWN, 3), b.x_3, b.x_2_2);
-  // wanted: f32[R, 64]
-  run(d, wanted_rows<64>, dim3(ceil_div(wanted * 64, 256)), 256, 0,
-      d.step, b.x_2_2, b.wanted_);
-  // norm_quant: q8[R, 64], norm_quant_2: f32[R, 2]
-  run(d, norm_quant_2<64, 32>, dim3(wanted), 32, 0,
-      d.step, b.wanted_, vector(d, OUTPUT_NORM), b.norm_quant, b.norm_quant_2);
+  // embed_norm: q8[R, 64], embed_norm_2: f32[R, 2]
+  run(d, embed_norm_2<64, 32>, dim3(wanted), 32, 0,
+      d.step, b.x_2_2, vector(d, OUTPUT_NORM), b.embed_norm, b.embed_norm_2);
   // logits: f32[R, 160], logits.keys: i64[R, 5]
   run(d, head_choose_token_embd<160, 64, 4, 4, WANTED, Q8_0>, dim3(ceil_div(160, 32), ceil_div(wanted, WANTED)), 128, WANTED * 260,
-      d.step, b.norm_quant, tiles(d, TOKEN_EMBD), b.norm_quant_2, b.logits, b.logits_keys);
+      d.step, b.embed_norm, tiles(d, TOKEN_EMBD), b.embed_norm_2, b.logits, b.logits_keys);
   // next: i32[R]
   run(d, choose_key<5, 32>, dim3(wanted), 32, sizeof(BestOfWarps<long long>),
       d.step, b.logits_keys, b.next);
