@@ -54,7 +54,7 @@ CASES = (
     Case("smollm2", "q4_1", "f32"),
     Case("smollm2", "q4_1", "int8x2"),
     Case("qwen3-0.6b", "q8_0", "int8", rows=512),
-    *(Case("qwen3-0.6b", "q8_0", n, layers=3, rows=64) for n in ("f32", "int8x2")),
+    *(Case("qwen3-0.6b", "q8_0", n, layers=3, rows=64) for n in ("int8", "f32", "int8x2")),
     *(Case("tiny-qwen3moe", "q4_1", n, rows=64) for n in ("f32", "int8x2")),
     Case("qwen3-0.6b", "bf16", "f32", layers=3, rows=64),
     Case("qwen3-1.7b", "q8_0", "int8", rows=512),
@@ -234,8 +234,7 @@ def main() -> None:
         print(f"build {case.name}: {said}", flush=True)
         if "equal" not in skip and cpu and "8b" not in case.name and "1.7b" not in case.name:
             equal(case, gpu, cpu, weights, args.work)
-            if case.weights:
-                matrix(case, gpu, cpu, weights, args.work)
+            matrix(case, gpu, cpu, weights, args.work)
         if "time" not in skip and "tiny" not in case.name and case.layers is None:
             results[case.name] = speed(case, gpu, weights)
         if "profile" not in skip and case.name == args.profile:

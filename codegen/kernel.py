@@ -60,7 +60,7 @@ class Arg:
 @dataclass(frozen=True)
 class Grid:
     """Blocks of a launch as expressions that are both C++ and Python: `rows`, `wanted` (the
-    bucket's counts), ceil_div."""
+    bucket's counts), `pages` (as many as a row attends to, or more), ceil_div."""
 
     x: str
     y: str = "1"
@@ -76,6 +76,7 @@ class Launch:
     threads, shared (bytes; an expression, may use ROWS/WANTED): the launch shape.
     in_place: operand values whose buffer a result of the same size may take over (each element is
     read by the thread that writes it, before it writes).
+    one: what a step of one row launches in the place of this launch and the one before it.
     """
 
     kernel: Kernel
@@ -86,6 +87,12 @@ class Launch:
     shared: str = "0"
     in_place: tuple[Value, ...] = ()
     many: bool = False
+    one: Launch | None = None
+
+    @property
+    def every_arg(self) -> tuple[Arg, ...]:
+        """Its arguments, and those that only a step of one row has."""
+        return tuple(dict.fromkeys((*self.args, *(self.one.args if self.one else ()))))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from codegen.kernel import Context, Launch, Refusal
 from compiler.graph import Node
 
 BLOCKS_X, BLOCKS_Y = 2**31 - 1, 65535
+MANY_PAGES = 1 << 24
 
 
 def check(node: Node, launch: Launch, context: Context) -> None:
@@ -37,7 +38,7 @@ def greatest(text: str, context: Context, many: bool = False) -> int | None:
     The expressions are Python as well as C++; they are ours, no name of a file is in them. many:
     whether the launch has forms of many rows.
     """
-    if not re.fullmatch(r"(?:\d+|rows|wanted|ROWS|FEW|WANTED|ceil_div|[ ()+*,=<>-])*", text):
+    if not re.fullmatch(r"(?:\d+|rows|wanted|pages|ROWS|FEW|WANTED|ceil_div|[ ()+*,=<>-])*", text):
         return None
     limits = context.options
     most = {"rows": limits.max_rows, "wanted": min(limits.max_rows, limits.max_seqs)}
@@ -48,7 +49,7 @@ def _value(text: str, rows: int, group: int, most: dict[str, int]) -> int:
     """Its value in the form of a row group that serves so many rows."""
     counts = {name: min(count, rows) for name, count in most.items()}
     groups = {"ROWS": group, "FEW": min(group, 8), "WANTED": min(group, 8)}
-    names = {**counts, **groups, "ceil_div": ceil_div}
+    names = {**counts, **groups, "pages": MANY_PAGES, "ceil_div": ceil_div}
     return int(eval(text, {"__builtins__": {}}, names))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from codegen import limits, memory, roll
+from codegen import memory, roll
 from codegen.expr import identifier
 from codegen.families import (
     PLAIN,
@@ -18,12 +18,11 @@ from codegen.families import (
     cache_families,
     weight_families,
 )
-from codegen.kernel import Arg, Context, Kernel, Launch, Refusal
-from codegen.kernels import provider
-from codegen.kernels.repack import repack_input
+from codegen.kernel import Arg, Context, Kernel, Launch
+from codegen.launching import launches_of
 from codegen.memory_of import cache_leaf, is_view, root
-from compiler.diagnostics import Diagnostic, ProgramError, Span
-from compiler.graph import LEAVES, Graph, Node, Value
+from codegen.one_row import with_one_row
+from compiler.graph import Graph, Node, Value
 from compiler.program import Program
 from compiler.target import Options, Target
 from compiler.types import nbytes
@@ -37,6 +36,7 @@ class Planned:
     launch: Launch
     kernel: str
     node: Node | None
+    one_kernel: str = ""  # of launch.one
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,26 @@ class Plan:
         names = (f.name.replace("{}", "").replace(".", "_").strip("_") for f in self.cache_families)
         return tuple(identifier(f"{n.upper().replace('__', '_')}_CACHE", taken) for n in names)
 
+    def nodes_of(self, kernel: str) -> list[Node]:
+        """What a kernel computes, by each of its launches."""
+        out: list[Node] = []
+        for before, p in zip((None, *self.launches), self.launches, strict=False):
+            if p.one_kernel == kernel and before is not None and before.node is not None:
+                out.append(before.node)
+            if kernel in (p.kernel, p.one_kernel) and p.node is not None:
+                out.append(p.node)
+        return out
+
+    def step(self, rows: int) -> tuple[Planned, ...]:
+        """The launches of a step of so many rows, in order."""
+        out: list[Planned] = []
+        for p in self.launches:
+            if rows == 1 and p.launch.one is not None:
+                out[-1] = Planned(p.launch.one, p.one_kernel, p.node)
+            else:
+                out.append(p)
+        return tuple(out)
+
     def cache_leaf(self, value: Value) -> Value:
         """The cache that a version belongs to."""
         return cache_leaf(value)
@@ -103,13 +123,16 @@ def plan(program: Program, target: Target, options: Options, names: Mapping[Valu
     """Plans a lowered program, whole; ProgramError lists every node that the target cannot
     compute."""
     context = Context(target, options, dict(names), on_request=_unread_logits(program))
-    launches = _launches(program.graph, context)
+    launches = with_one_row(launches_of(program.graph, context), program.graph, context)
     kernels, named = _name(launches)
-    planned = tuple(Planned(launch, named[launch.kernel], node) for launch, node in launches)
+    planned = tuple(
+        Planned(a, named[a.kernel], node, named[a.one.kernel] if a.one else "")
+        for a, node in launches
+    )
     families, weights, weight_bytes = weight_families(
         (arg.value, TILES if arg.kind == "weight" else PLAIN)
         for p in planned
-        for arg in p.launch.args
+        for arg in p.launch.every_arg
         if arg.value.node.op == "weight"
     )
     leaves = [n.result() for n in program.graph.nodes() if n.op == "cache"]
@@ -130,43 +153,6 @@ def _unread_logits(program: Program) -> frozenset[Value]:
     return frozenset(found) - read
 
 
-Launches = list[tuple[Launch, Node | None]]
-
-
-def _launches(graph: Graph, context: Context) -> Launches:
-    """Every launch and its node, in order; ProgramError with all nodes that have none."""
-    out: Launches = []
-    tiled: dict[Value, Launch] = {}
-    refused: list[Diagnostic] = []
-    for node in graph.nodes():
-        if node.op in LEAVES or is_view(node):
-            continue
-        try:
-            launch = provider(node)(node, context)
-            limits.check(node, launch, context)
-            out += _repacks(launch, tiled)
-            out.append((launch, node))
-        except Refusal as refusal:
-            origins = sorted(graph.note(node).origins, key=lambda o: o[-1].span)
-            span = origins[0][-1].span if origins else Span("graph", 0, 0, 0)
-            refused.append(
-                Diagnostic(span, f"{context.target.name} cannot compute this: {refusal}")
-            )
-    if refused:
-        raise ProgramError(refused, graph.sources[0][1] if graph.sources else "")
-    return out
-
-
-def _repacks(launch: Launch, tiled: dict[Value, Launch]) -> Launches:
-    """What is read as a weight and is none gets tiles by a launch of its own, before it is read."""
-    out: Launches = []
-    for arg in launch.args:
-        if arg.kind == "weight" and arg.value.node.op != "weight" and arg.value not in tiled:
-            tiled[arg.value] = repack_input(arg.value)
-            out.append((tiled[arg.value], None))
-    return out
-
-
 def _name(
     launches: Sequence[tuple[Launch, Node | None]],
 ) -> tuple[dict[str, Kernel], dict[Kernel, str]]:
@@ -175,10 +161,11 @@ def _name(
     named: dict[Kernel, str] = {}
     taken: set[str] = set()
     for launch, _ in launches:
-        if launch.kernel not in named:
-            name = identifier(launch.kernel.base, taken)
-            named[launch.kernel] = name
-            kernels[name] = launch.kernel
+        for kernel in (launch.kernel, *([launch.one.kernel] if launch.one else ())):
+            if kernel not in named:
+                name = identifier(kernel.base, taken)
+                named[kernel] = name
+                kernels[name] = kernel
     return kernels, named
 
 
@@ -218,8 +205,11 @@ class _Store:
 
     def _item(self, number: int, p: Planned, keys: dict[object, int]) -> roll.Item:
         launch = p.launch
-        key = (launch.kernel, launch.arguments, launch.grid, launch.threads, launch.shared)
-        refs = tuple(self._ref(number, arg, launch, p.node is None) for arg in launch.args)
+        key = tuple(
+            (a.kernel, a.arguments, a.grid, a.threads, a.shared) if a else None
+            for a in (launch, launch.one)
+        )
+        refs = tuple(self._ref(number, arg, launch, p.node is None) for arg in launch.every_arg)
         return roll.Item(keys.setdefault(key, len(keys)), refs)
 
     def _ref(self, number: int, arg: Arg, launch: Launch, repacks: bool) -> roll.Ref:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -19,6 +19,7 @@ from codegen.memory_of import root
 from codegen.plan import Plan, Planned
 from codegen.source_lines import program_lines
 from compiler.formats import FORMATS
+from compiler.graph import Node
 from compiler.text import ir_lines
 
 
@@ -63,6 +64,7 @@ class LaunchText:
     shared: str
     args: tuple[str, ...]
     note: str
+    forms: str = ""  # "one": of a step of one row; "more": of others, until "last"
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ def render(plan: Plan) -> str:
         "runs": runs,
         "forms": forms,
         "few": any("FEW" in text for p in plan.launches for text in _parts(p.launch)),
+        "paged": any(p.launch.one for p in plan.launches),
         "row_forms": _row_forms(plan),
         "formats": [FORMATS[name] for name in STRUCTS],
         "struct": STRUCTS,
@@ -112,9 +115,18 @@ def _kernel(plan: Plan, name: str, kernel: Kernel) -> KernelText:
     text = template.render(
         name=name, kernel=kernel, params=params, template_line=line, **dict(kernel.fields)
     )
-    nodes = [p.node for p in plan.launches if p.kernel == name and p.node is not None]
-    ir = tuple(ir_lines(nodes[0], dict(plan.names))) if nodes else ()
+    nodes = plan.nodes_of(name)
+    shown = dict.fromkeys(_same_kind(nodes))
+    ir = tuple(line for n in shown for line in ir_lines(n, dict(plan.names)))
     return KernelText(name, program_lines(plan, nodes), ir, text.strip("\n"))
+
+
+def _same_kind(nodes: Sequence[Node]) -> list[Node]:
+    """The first node of each kind: equal layers share a kernel, one of two nodes has two."""
+    first: dict[str, Node] = {}
+    for n in nodes:
+        first.setdefault(n.function.kind if n.op == "call" else n.op, n)
+    return list(first.values())
 
 
 def _runs(plan: Plan) -> tuple[Run, ...]:
@@ -123,17 +135,33 @@ def _runs(plan: Plan) -> tuple[Run, ...]:
     for loop in (*plan.loops, None):
         end = loop.start if loop else len(plan.launches)
         if at < end:
-            runs.append(Run(0, tuple(_launch(plan, n, None) for n in range(at, end))))
+            runs.append(Run(0, _launch_texts(plan, range(at, end), None)))
         if loop:
             body = range(loop.start, loop.start + loop.period)
-            runs.append(Run(loop.count, tuple(_launch(plan, n, loop.period) for n in body)))
+            runs.append(Run(loop.count, _launch_texts(plan, body, loop.period)))
             at = loop.end
     return tuple(runs)
 
 
-def _launch(plan: Plan, number: int, period: int | None) -> LaunchText:
-    p = plan.launches[number]
-    after = plan.launches[number + period] if period else None
+def _launch_texts(plan: Plan, numbers: range, period: int | None) -> tuple[LaunchText, ...]:
+    """Launches in order; in the place of a pair that a step of one row makes in one, three."""
+    out: list[LaunchText] = []
+    for number in numbers:
+        p = plan.launches[number]
+        after = plan.launches[number + period] if period else None
+        text = _launch(plan, p, after)
+        if p.launch.one is not None:
+            one = Planned(p.launch.one, p.one_kernel, p.node)
+            later = after.launch.one if after else None
+            single = _launch(plan, one, Planned(later, "", None) if later else None)
+            out[-1:] = [replace(single, forms="one"), replace(out[-1], forms="more")]
+            text = replace(text, forms="last")
+        out.append(text)
+    return tuple(out)
+
+
+def _launch(plan: Plan, p: Planned, after: Planned | None) -> LaunchText:
+    """The text of a launch; `after` is the same one an iteration on, in a loop."""
     launch = p.launch
     args = tuple(
         _arg(plan, arg, after.launch.args[i] if after else None, p)
@@ -197,6 +225,7 @@ def _index(index: int, step: int) -> str:
 def _forms(plan: Plan) -> tuple[str, ...]:
     """Which row groups the launches depend on: "ROWS", "WANTED"."""
     texts = [t for p in plan.launches for t in _parts(p.launch)]
+    texts += ["ROWS" for p in plan.launches if p.launch.one]
     names = {"ROWS": ("ROWS", "FEW"), "WANTED": ("WANTED",)}
     return tuple(f for f, all_ in names.items() if any(n in text for n in all_ for text in texts))
 

@@ -56,7 +56,7 @@ def of(plan: Plan) -> Tables:
         literals,
         tuple(Row(n, (_value(plan, n, v, -1),)) for n, v in plan.graph.results),
         tuple(
-            Row(k, (_string(k), str(sum(p.kernel == k for p in plan.launches))))
+            Row(k, (_string(k), str(sum(k in (p.kernel, p.one_kernel) for p in plan.launches))))
             for k in plan.kernels
         ),
         tuple(Row(k, (_string(k), _string(v))) for k, v in metadata.rows(plan.program.meta)),

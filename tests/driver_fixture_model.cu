@@ -43,6 +43,7 @@ struct KernelInfo {
     const char* name;
     int launches;
 };
+constexpr int FEW_PAGES = 4, MANY_PAGES = 1 << 24;
 struct Device {
     cudaStream_t stream;
     uint8_t *weights, *buffers, *cache;
@@ -50,6 +51,7 @@ struct Device {
     Step* step;
     int launches;
     void (*after)(Device&, int launch);
+    int pages = MANY_PAGES;
 };
 struct MetaValue {
     const char* key;

@@ -39,6 +39,7 @@ struct KernelInfo {
     const char* name;
     int launches;
 };
+constexpr int FEW_PAGES = 4, MANY_PAGES = 1 << 24;
 struct Device {
     cudaStream_t stream;
     uint8_t *weights, *buffers, *cache;
@@ -46,6 +47,7 @@ struct Device {
     Step* step;
     int launches;
     void (*after)(Device&, int launch);
+    int pages = MANY_PAGES;
 };
 inline constexpr double ROWS[] = {0, 0, 2, 5, 1, 1};
 inline constexpr double HALVES[] = {0.1, 65519.0, 6e-8, -1e-9};

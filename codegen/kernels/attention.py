@@ -67,9 +67,9 @@ def plan(node: Node, context: Context) -> Launch:
         (
             ("rows", row_count((*q.type.shape[:1], 1))),
             ("element", element),
-            ("score", _score(attention, width)),
+            ("score", score_text(attention, width)),
             ("sinks", to.read(sinks[0], "sinks") if sinks else ""),
-            ("epilogue", _epilogue(to, attention)),
+            ("epilogue", epilogue_lines(to, attention)),
         ),
     )
     kernel = Kernel(kernel.template, kernel.base, kernel.templates, tuple(to.params), kernel.fields)
@@ -85,14 +85,14 @@ def plan(node: Node, context: Context) -> Launch:
     )
 
 
-def _score(attention: Node, width: int) -> str:
+def score_text(attention: Node, width: int) -> str:
     """What a dot becomes, as C++ text."""
     score = f"dot * {float_literal(scale_of(real(attention, 'scale'), width))}"
     cap = real(attention, "softcap")
     return f"capped({score}, {float_literal(cap)})" if cap else score
 
 
-def _epilogue(to: Arguments, attention: Node) -> tuple[str, ...]:
+def epilogue_lines(to: Arguments, attention: Node) -> tuple[str, ...]:
     """The members behind attention for a thread's column, and the stores of what is a result."""
     y = attention.result()
     given = {v: to.name(v, "y" if v == y and to.node.op != "call" else "") for v in to.results}

@@ -9,7 +9,15 @@ from codegen.elements import check_elements
 from codegen.expr import grid_count, row_count
 from codegen.kernel import Context, Grid, Kernel, Launch
 from codegen.kernels.arguments import Arguments
-from codegen.kernels.heads import angles_of, branches, head_width, subject, write_lines
+from codegen.kernels.heads import (
+    angles_of,
+    branches,
+    each,
+    head_width,
+    in_memory,
+    subject,
+    write_lines,
+)
 from compiler.graph import Node
 
 WARPS = 4  # of a block: so many heads of a row share its angles
@@ -29,10 +37,8 @@ def plan(node: Node, context: Context) -> Launch:
     for number, branch in enumerate(parts):
         value = subject(branch.members[0])
         source = to.read(value, to.called(value))
-        branch.lines.append(
-            f"each_value<HD, 32>([&](int i, int d) {{ {branch.name}[i] = {source}[at + d]; }});"
-        )
-        write_lines(to, branch, f"H{number}", "s.exchange[warp]", "s.turns")
+        branch.lines.append(each(f"{branch.name}[i] = {source}[at + d];"))
+        write_lines(to, branch, "s.exchange[warp]", in_memory(to, f"H{number}"))
     kernel = Kernel(
         "heads.cu.j2",
         "heads",

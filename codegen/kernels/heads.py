@@ -93,37 +93,55 @@ def angles_of(to: Arguments, members: list[Node]) -> Angles | None:
     return next(iter(tables), None)
 
 
-def write_lines(to: Arguments, branch: Branch, count: str, exchange: str, turns: str) -> None:
+@dataclass(frozen=True)
+class Ends:
+    """Where a kernel puts the head that it calls `name`: lines that store `element` of each column
+    of a result or of a cache's entry."""
+
+    result: Callable[[str, Value, str], list[str]]
+    entry: Callable[[str, Value, str], list[str]]
+
+
+def in_memory(to: Arguments, count: str) -> Ends:
+    """Ends in the launch's results; `row`, `head`, `page` and `pos` say where, of `count` heads."""
+
+    def result(_: str, value: Value, element: str) -> list[str]:
+        return [each(f"{to.write(value, to.name(value))}[at + d] = {element};")]
+
+    def entry(name: str, value: Value, element: str) -> list[str]:
+        cache = to.write(value, name, "cache")
+        place = f"cache_page<{count}, HD>({cache}, page, head) + pos % PAGE * HD"
+        return [f"{ctype(value.type)}* entry = {place};", each(f"entry[d] = {element};")]
+
+    return Ends(result, entry)
+
+
+def write_lines(to: Arguments, branch: Branch, exchange: str, ends: Ends) -> None:
     """The text behind the load of a head into the array that is called as the branch.
 
-    count: the text's name of how many heads there are; exchange, turns: what rope needs. `row` and
-    `head` are which; `at` is the head's first element.
+    exchange: what rope needs of its own. `at` is the head's first element.
     """
     name, element = branch.name, f"{branch.name}[i]"
     for m in branch.members:
         value = m.result()
         if m.op == "rope":
             way = "true" if m.attr("interleaved") else "false"
-            call = f"turn_head<HD, PAIRS, {way}>({name}, {exchange}, {turns});"
+            call = f"turn_head<HD, PAIRS, {way}>({name}, {exchange}, s.turns);"
             branch.lines.append(call)
         elif m.op == "cast":
             source, target = m.operands[0].type.dtype, m.types[0].dtype
             element = cast_text(source, target).format(element)
         elif m.op == "append":
-            cache = to.write(value, name, "cache")
-            kind = ctype(value.type)
-            place = f"cache_page<{count}, HD>({cache}, page, head) + pos % PAGE * HD"
-            branch.lines.append(f"{kind}* entry = {place};")
-            branch.lines.append(_each(f"entry[d] = {element};"))
+            branch.lines += ends.entry(name, value, element)
             continue
         else:
             branch.lines += _within(to, m, name)
         if value in to.results:
-            out = to.write(value, to.name(value))
-            branch.lines.append(_each(f"{out}[at + d] = {element};"))
+            branch.lines += ends.result(name, value, element)
 
 
-def _each(statement: str) -> str:
+def each(statement: str) -> str:
+    """A statement for each column `d` that a thread holds in register `i`."""
     register = "int i" if "[i]" in statement else "int"
     column = "int d" if "d]" in statement else "int"
     return f"each_value<HD, 32>([&]({register}, {column}) {{ {statement} }});"
@@ -150,7 +168,7 @@ def _within(to: Arguments, m: Node, name: str) -> list[str]:
             columns.add(step.out)
             place = _places(m, spell)
             operands = (f"{name}[i]" if o in columns else place.get(o, o) for o in step.operands)
-            lines.append(_each(f"{name}[i] = {step.text.format(*operands)};"))
+            lines.append(each(f"{name}[i] = {step.text.format(*operands)};"))
         else:
             raise Refusal(f"no kernel has {m.op} within a head")
     return lines

@@ -220,7 +220,7 @@ __device__ inline void attend_page(const float* q, PageScratch<T, HD>& s, const 
     score[half] = score_of(score[half]);
     if (half * 32 + lane >= first && half * 32 + lane < end) top = max_of(top, score[half]);
   }
-  for (int step = 1; step < 32; step *= 2) top = max_of(top, __shfl_xor_sync(~0u, top, step));
+  top = warp_max(top);
   for (int half = 0; half < 2; half++) s.weight[half * 32 + lane] = exp32(score[half] - top);
   __syncwarp();
   ValueSums<T, HD> sums;

@@ -30,6 +30,16 @@ __device__ __forceinline__ int4 load_stream(const int4* at) {
 #endif
 }
 
+// Brings `count` floats that no kernel writes into L1, so that a read behind the dependency wait finds them near.
+__device__ __forceinline__ void touch([[maybe_unused]] const float* from, [[maybe_unused]] int count) {
+#ifdef __CUDA_ARCH__
+    for (int i = threadIdx.x * 32; i < count; i += blockDim.x * 32) {
+        float value;
+        asm volatile("ld.global.ca.f32 %0, [%1];" : "=f"(value) : "l"(from + i));
+    }
+#endif
+}
+
 // sum + the four products of signed bytes of a and b.
 __device__ __forceinline__ int dp4a(int a, int b, int sum) {
     return __dp4a(a, b, sum);
@@ -85,11 +95,13 @@ inline void check(cudaError_t error, const char* what) {
 }
 #endif
 
-// How a kernel is launched: blocks, threads of a block, bytes of its shared memory.
+// How a kernel is launched: blocks, threads of a block, bytes of its shared memory; whether it may start before the launch
+// before it has ended.
 struct Shape {
     dim3 grid;
     dim3 block;
     size_t shared;
+    bool early = true;
 };
 
 // Whether launches can overlap: from Hopper on. Asked for on an older GPU it could be an error.
@@ -105,7 +117,8 @@ inline unsigned supports_overlap() {
 }
 #endif
 
-// What launch() and all its kinds share: the configuration, and the opt-in to more than 48 KB of shared memory.
+// What launch() and all its kinds share: the configuration, and the opt-in to more than 48 KB of shared memory. Kernels ask
+// for one split of an SM between shared memory and L1: blocks of two that differ in it are never on an SM together.
 #ifndef __CUDACC_RTC__
 inline cudaLaunchConfig_t launch_config(cudaStream_t stream, const void* kernel, Shape shape, cudaLaunchAttribute* overlap) {
     overlap->id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -116,7 +129,9 @@ inline cudaLaunchConfig_t launch_config(cudaStream_t stream, const void* kernel,
     config.dynamicSmemBytes = shape.shared;
     config.stream = stream;
     config.attrs = overlap;
-    config.numAttrs = supports_overlap();
+    config.numAttrs = shape.early ? supports_overlap() : 0;
+    const auto carveout = cudaFuncAttributePreferredSharedMemoryCarveout;
+    check(cudaFuncSetAttribute(kernel, carveout, cudaSharedmemCarveoutMaxShared), "shared memory of a kernel");
     if (shape.shared <= 48 * 1024) return config;
     const auto limit = cudaFuncAttributeMaxDynamicSharedMemorySize;
     check(cudaFuncSetAttribute(kernel, limit, int(shape.shared)), "shared memory of a kernel");
@@ -139,19 +154,6 @@ template <class... P, class... A> void launch(cudaStream_t stream, void (*kernel
     cudaLaunchAttribute overlap = {};
     const void* address = reinterpret_cast<const void*>(kernel);
     const cudaLaunchConfig_t config = launch_config(stream, address, shape, &overlap);
-    const cudaError_t error = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
-    if (error != cudaSuccess) refuse_launch(address, error);
-}
-#endif
-
-// Starts a kernel when those before it have ended: where one of them makes tiles, others read these as weights, before
-// any wait.
-#ifndef __CUDACC_RTC__
-template <class... P, class... A> void launch_apart(cudaStream_t stream, void (*kernel)(P...), Shape shape, A... args) {
-    cudaLaunchAttribute unused = {};
-    const void* address = reinterpret_cast<const void*>(kernel);
-    cudaLaunchConfig_t config = launch_config(stream, address, shape, &unused);
-    config.numAttrs = 0;
     const cudaError_t error = cudaLaunchKernelEx(&config, kernel, static_cast<P>(args)...);
     if (error != cudaSuccess) refuse_launch(address, error);
 }

@@ -1,9 +1,10 @@
-// How a block of a projection with K inputs is cut: WARPS warps share the tiles of 8 * ROW_TILES outputs.
-template <int K, int ROW_TILES, int WARPS>
+// How a block of a projection with K inputs is cut: WARPS warps share the tiles of 8 * ROW_TILES outputs; MORE warps beside
+// them make what the outputs are multiplied by.
+template <int K, int ROW_TILES, int WARPS, int MORE = 0>
 struct LinearShape {
   static constexpr int SEGMENTS = (K + 127) / 128, GROUPS = (K + 511) / 512;
   static constexpr int ROW_TILES_EACH = ROW_TILES, WARPS_EACH = WARPS;
-  static constexpr int TILES = ROW_TILES * GROUPS, OUTPUTS = 8 * ROW_TILES, THREADS = 32 * WARPS;
+  static constexpr int TILES = ROW_TILES * GROUPS, OUTPUTS = 8 * ROW_TILES, THREADS = 32 * (WARPS + MORE);
   __host__ __device__ static constexpr int blocks(int outputs) { return (outputs + OUTPUTS - 1) / OUTPUTS; }
 };
 
@@ -106,7 +107,8 @@ __device__ inline Segment<W> block_segment(int block, int tile, const uint8_t* w
 // What a warp of the block begins with: weights alone, so that it may be loaded before grid_dependency_wait.
 template <class W, int N, int K, class L>
 __device__ inline Segment<W> first_segment(int block, const uint8_t* weight) {
-  return block_segment<W, N, K, L>(block, threadIdx.x / 32, weight);
+  const int warp = threadIdx.x / 32;
+  return block_segment<W, N, K, L>(block, warp < L::WARPS_EACH ? warp : L::TILES, weight);
 }
 
 // Partial dots of ROWS activation rows from `first` with a block's outputs, segment by segment; a barrier must follow.
@@ -114,9 +116,10 @@ __device__ inline Segment<W> first_segment(int block, const uint8_t* weight) {
 template <class W, int N, int K, class L, int ROWS, class X>
 __device__ inline void partial_dots(LinearPartials<L, ROWS>& s, int block, const uint8_t* weight, Segment<W> w, X x, int first, int rows) {
   const int lane = threadIdx.x % 32;
-  for (int tile = threadIdx.x / 32; tile < L::TILES; tile += L::THREADS / 32) {
+  if (threadIdx.x / 32 >= L::WARPS_EACH) return;
+  for (int tile = threadIdx.x / 32; tile < L::TILES; tile += L::WARPS_EACH) {
     const int segment = tile % L::GROUPS * 4 + lane / 8, output = tile / L::GROUPS * 8 + lane % 8;
-    const Segment<W> next = block_segment<W, N, K, L>(block, tile + L::THREADS / 32, weight);
+    const Segment<W> next = block_segment<W, N, K, L>(block, tile + L::WARPS_EACH, weight);
     if (segment < L::SEGMENTS) {
       float p[ROWS] = {};
       segment_dots<W, K, ROWS>(w, segment, x, first, rows, p);
@@ -169,8 +172,8 @@ __device__ inline auto read_ahead(const float* from, int block) {
   return Mine{Mine::there && n < N ? from[n] : 0.0f};
 }
 
-// The sums of squares that a producer left for each 32 values of ROWS normed rows; warp w has rows w, w + warps, ... They
-// are read before the dots where registers can hold them, and folded behind the dots.
+// The sums of squares that a producer left for each 32 values of ROWS normed rows; the last warp has rows 0, WARPS, ..., the
+// one before it the next. They are read before the dots where registers can hold them, and folded behind the dots.
 template <int COUNT, int ROWS, int WARPS>
 struct RootSums {
   static constexpr int EACH = COUNT <= 32 ? 1 : COUNT <= 64 ? 2 : COUNT <= 128 ? 4 : COUNT <= 256 ? 8 : COUNT <= 512 ? 16 : 32;
@@ -180,8 +183,9 @@ struct RootSums {
   const float* sums;
   int first, rows;
   float value[EARLY ? TURNS : 1][EACH];
+  __device__ int row(int turn) const { return WARPS - 1 - int(threadIdx.x) / 32 + turn * WARPS; }
   __device__ void load(float (&to)[EACH], int turn) const {
-    const int r = int(threadIdx.x) / 32 + turn * WARPS;
+    const int r = row(turn);
     UNROLL
     for (int i = 0; i < EACH; i++) {
       const int group = int(threadIdx.x) % 32 * EACH + i;
@@ -215,7 +219,7 @@ __device__ inline void fold_root_sums(float (&factor)[ROWS], RootSums<COUNT, ROW
     }
     float v = value[0];
     for (int step = 1; step < 32; step *= 2) v = v + __shfl_xor_sync(~0u, v, step);
-    const int r = int(threadIdx.x) / 32 + j * WARPS;
+    const int r = mine.row(j);
     if (threadIdx.x % 32 == 0 && r < ROWS) factor[r] = 1.0f / sqrtf(v / n + eps);
   }
 }
@@ -258,11 +262,8 @@ struct LinearShared {
 // Quantizes a group of 32 values of a row, one a lane.
 template <int N, class Q>
 __device__ inline void quantize_warp(float value, int row, int n, Q out) {
-  float amax = fabsf(value);
-  for (int step = 1; step < 32; step *= 2) amax = max_of(amax, __shfl_xor_sync(~0u, amax, step));
-  const float scale = group_scale(amax);
-  int sum = store_word(out, size_t(row) * N + n, value, scale);
-  for (int step = 1; step < 32; step *= 2) sum += __shfl_xor_sync(~0u, sum, step);
+  const float scale = group_scale(warp_max(fabsf(value)));
+  const int sum = warp_sum(store_word(out, size_t(row) * N + n, value, scale));
   if (n % 32 == 0) store_scale(out, (size_t(row) * N + n) / 32, scale, sum);
 }
 

@@ -20,6 +20,7 @@ from codegen.expr import CTYPES
 from codegen.families import TILES
 from codegen.forms import group_of_rows, have_many
 from codegen.kernel import Arg, Launch
+from codegen.limits import MANY_PAGES
 from codegen.memory_of import root
 from codegen.plan import Plan, Planned
 from compiler.api.tiles import tiled
@@ -46,7 +47,8 @@ def tasks(plan: Plan, rows: int, wanted: int) -> tuple[Task, ...]:
     """Every launch of a step of these counts."""
     group = group_of_rows(rows, have_many(p.launch for p in plan.launches))
     forms = {"ROWS": group, "FEW": min(group, 8), "WANTED": group_of_rows(wanted, many=False)}
-    names = {"rows": rows, "wanted": wanted, "ceil_div": ceil_div, **forms}
+    counts = {"rows": rows, "wanted": wanted, "pages": MANY_PAGES}
+    names = {**counts, "ceil_div": ceil_div, **forms}
 
     def number(text: str) -> int:
         return int(eval(text, {"__builtins__": {}}, names))
@@ -64,7 +66,7 @@ def tasks(plan: Plan, rows: int, wanted: int) -> tuple[Task, ...]:
         args = tuple(argument(plan, p, arg) for arg in launch.args)
         return Task(kernel, grid, number(launch.threads), shared, args)
 
-    return tuple(map(task, plan.launches))
+    return tuple(map(task, plan.step(rows)))
 
 
 def argument(plan: Plan, p: Planned, arg: Arg) -> Argument:

@@ -93,7 +93,7 @@ def kernels(made: Compiled, rows: int, usage: Sequence[Resources]) -> str:
 
 
 def _kernel(plan: Plan, name: str, rows: int, usage: Sequence[Resources]) -> list[str | int]:
-    launched = [p for p in plan.launches if p.kernel == name]
+    launched = [p for p in plan.step(rows) if p.kernel == name]
     saved = [saving(p.node.function, rows) for p in launched if p.node and p.node.op == "call"]
     flops = sum(_flops(p.node, rows) for p in launched if p.node)
     row: list[str | int] = [name, len(launched), sum(s.launches for s in saved)]

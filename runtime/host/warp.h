@@ -119,6 +119,28 @@ template <class T> inline T __shfl_up_sync(unsigned mask, T value, unsigned delt
     return monocu_host::shuffle(mask, value, monocu_host::segment_source(from, width));
 }
 
+// Reductions of a whole warp; a lane's operand is its value, then the result.
+namespace monocu_host {
+inline int greater_of(int a, int b) { return a > b ? a : b; }
+inline int sum_of(int a, int b) { return static_cast<int>(static_cast<unsigned>(a) + static_cast<unsigned>(b)); }
+template <int join(int, int)> inline void reduce_lanes(int* const* lanes) {
+    int all = *lanes[0];
+    for (unsigned lane = 1; lane < WARP; lane++) all = join(all, *lanes[lane]);
+    for (unsigned lane = 0; lane < WARP; lane++) *lanes[lane] = all;
+}
+template <int join(int, int)> inline int warp_reduce(unsigned mask, int value) {
+    if (mask != ~0u) fail_block("a reduction takes a whole warp");
+    warp_call<int, reduce_lanes<join>>(&value);
+    return value;
+}
+}  // namespace monocu_host
+inline int __reduce_max_sync(unsigned mask, int value) {
+    return monocu_host::warp_reduce<monocu_host::greater_of>(mask, value);
+}
+inline int __reduce_add_sync(unsigned mask, int value) {
+    return monocu_host::warp_reduce<monocu_host::sum_of>(mask, value);
+}
+
 inline unsigned __ballot_sync(unsigned mask, int vote) {
     return static_cast<unsigned>(monocu_host::collective(monocu_host::Wait::WARP_BALLOT, mask, vote != 0, 0));
 }

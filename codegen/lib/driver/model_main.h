@@ -18,6 +18,21 @@ void take_tokens(const Options& o, const Taken& taken, const int* next,
         if (s.end) output.end(index);
     }
 }
+// Whether the next step has a row of each sequence of this one and no other, unless one stops.
+bool is_followed(const Session& session, const Taken& taken,
+                 const std::vector<Sequence>& sequences, int n) {
+    const Step& step = *session.table;
+    if (!session.graphs || session.logits || step.rows != step.wanted) return false;
+    size_t running = 0;
+    for (const Sequence& s : sequences) running += s.running();
+    if (running != taken.rows.size()) return false;
+    for (int i = 0; i < step.rows; i++) {
+        const Sequence& s = sequences[size_t(taken.rows[size_t(i)].sequence)];
+        if (step.want[i] != i || s.rows != s.tokens.size()) return false;
+        if (s.tokens.size() - s.prompt + 1 >= size_t(n)) return false;
+    }
+    return true;
+}
 void generate(Session& session, const Options& o, int slots, std::vector<Sequence>& sequences,
               Output& output, LogitsFile& logits) {
     size_t prompts = 0;
@@ -33,10 +48,10 @@ void generate(Session& session, const Options& o, int slots, std::vector<Sequenc
                                     taken.wanted.end());
         }
         if (taken.prompt_rows) progress.show(session.counters.prompt_rows, prompts);
-        run_step(session, taken);
+        const int* next = run_step(session, taken, is_followed(session, taken, sequences, o.n));
         if (session.counters.prompt_rows == prompts) progress.end();
         if (session.logits) logits.add(taken.wanted, session.logits);
-        take_tokens(o, taken, session.next, sequences, output);
+        take_tokens(o, taken, next, sequences, output);
     }
 }
 // What is asked for beside the tokens.
