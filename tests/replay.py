@@ -27,9 +27,15 @@ GRANULE = 256  # bytes: every slot begins at a multiple
 
 def replay(plan: Plan) -> list[str]:
     """What is wrong with a plan's launches and memory, a line each; nothing if all is well."""
+    return [*_replay(plan, 2), *_replay(plan, 1)]
+
+
+def _replay(plan: Plan, rows: int) -> list[str]:
+    """The same of steps of one row, or of more."""
     memory = Memory(plan)
-    tabled = list(dumped(plan))
-    for number, (text, planned, layer) in enumerate(emitted(plan)):
+    as_listed = plan.step(rows) == plan.launches
+    tabled = list(dumped(plan)) if as_listed else []
+    for number, (text, planned, layer) in enumerate(emitted(plan, rows)):
         where = f"launch {number} ({planned.kernel})"
         memory.say(where, same_shape(text, planned))
         memory.launch(where, text, planned, layer)
@@ -41,15 +47,17 @@ def replay(plan: Plan) -> list[str]:
     return memory.problems
 
 
-def emitted(plan: Plan) -> Iterator[tuple[LaunchText, Planned, int]]:
+def emitted(plan: Plan, rows: int) -> Iterator[tuple[LaunchText, Planned, int]]:
     """Each launch in the order of the step: as it is spelled, as it is planned, and what `l` is."""
-    number = 0
+    number, launches = 0, plan.step(rows)
+    others = ("more", "last") if rows == 1 else ("one",)
     for run in render._runs(plan):
         for layer in range(max(1, run.count)):
             for text in run.launches:
-                yield text, plan.launches[number], layer
-                number += 1
-    assert number == len(plan.launches), "the step launches more or less than the plan"
+                if text.forms not in others:
+                    yield text, launches[number], layer
+                    number += 1
+    assert number == len(launches), "the step launches more or less than the plan"
 
 
 def same_shape(text: LaunchText, planned: Planned) -> list[str]:

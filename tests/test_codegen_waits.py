@@ -25,6 +25,13 @@ KERNEL = re.compile(
 )
 WAIT = "grid_dependency_wait();"
 COUNTS = re.compile(r"step->(?:rows|wanted)\b")  # set by the driver, moved by no launch
+# A step of one row: its first launch waits for the step before, so that the Step table and what
+# earlier steps left in caches are there; a block without a page makes nothing and ends at once.
+ONE_ROW = "row_attention"
+OF_EARLIER_STEPS = ("step", "keys", "values")
+MAY_COME_FIRST = re.compile(
+    r"^  (?:touch\(\w+, HD\)|fill_turns\(.*\)|if \(int\(blockIdx.z\) >= blocks\) return);"
+)
 
 
 @cache
@@ -52,16 +59,19 @@ def kernels() -> dict[str, tuple[str, str]]:
     return {f"{i} {m[1]}": (m[2], m[3]) for i, m in enumerate(found.values())}
 
 
-def faults(params: str, body: str) -> list[str]:
+def faults(params: str, body: str, of: str = "") -> list[str]:
     """Lines that come too early, and "no wait" where the end can be reached without one."""
     names = [p.split()[-1].lstrip("*") for p in params.split(", ") if "const uint8_t*" not in p]
+    if ONE_ROW in of:
+        names = [n for n in names if n not in OF_EARLIER_STEPS]
     early = re.compile(rf"(?<![.\w])(?:{'|'.join(names)})\b(?!\()")
     found: list[str] = []
     waited = [False]  # of each open block
     for line in body.splitlines():
         if line.strip().startswith("}"):
             waited.pop()
-        if not waited[-1] and WAIT not in line:
+        first = ONE_ROW in of and MAY_COME_FIRST.match(line)
+        if not waited[-1] and WAIT not in line and not first:
             code = COUNTS.sub("", line.split("//")[0])
             if early.search(code) or "return" in code:
                 found.append(line.strip())
@@ -74,7 +84,8 @@ def faults(params: str, body: str) -> list[str]:
 
 def test_every_kernel_waits_before_it_reads_or_ends() -> None:
     assert len(kernels()) > 100
-    wrong = {name: found for name, kernel in kernels().items() if (found := faults(*kernel))}
+    wrong = {name: found for name, kernel in kernels().items() if (found := faults(*kernel, name))}
+    assert any(ONE_ROW in name for name in kernels())
     assert not wrong, wrong
 
 
@@ -88,7 +99,7 @@ def test_what_reads_tiles_begins_when_they_are_made() -> None:
     made = {built.plan.makes_tiles for built in sources()}
     assert made == {True, False}
     for built in sources():
-        assert built.plan.makes_tiles == ("launch_apart(d.stream" in built.text)
+        assert built.plan.makes_tiles == ("shared, false}" in built.text)
 
 
 GOOD = "  const int rows = step->rows;\n  if (r >= rows) return grid_dependency_wait();\n" + (

@@ -36,6 +36,7 @@ __device__ __forceinline__ void touch([[maybe_unused]] const float* from, [[mayb
     for (int i = threadIdx.x * 32; i < count; i += blockDim.x * 32) {
         float value;
         asm volatile("ld.global.ca.f32 %0, [%1];" : "=f"(value) : "l"(from + i));
+        (void)value;
     }
 #endif
 }
