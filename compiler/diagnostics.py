@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 OK, DIFFERENCES, USAGE, CHECKPOINT, TOOLCHAIN, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
 
+FEW = 3  # errors that are shown of a checkpoint that is another one
+NOTES = 6  # of one error
+
 EXIT_CODES = {
     OK: "success",
     DIFFERENCES: "differences found",
@@ -49,11 +52,18 @@ class Diagnostic:
 
 
 class ProgramError(UserError):
-    """All errors of a program at once; `str` is the text that people read."""
+    """All errors of a program at once; `str` is the text that people read.
+
+    Where only the checkpoint is to blame it says the first few: the others are of the same kind.
+    """
 
     def __init__(self, diagnostics: Sequence[Diagnostic], source: str, code: int = USAGE) -> None:
         self.diagnostics = tuple(sorted(diagnostics, key=lambda d: d.span))
-        super().__init__("\n".join(render(d, source) for d in self.diagnostics), code)
+        most = FEW if code == CHECKPOINT else len(self.diagnostics)
+        shown = [render(d, source) for d in self.diagnostics[:most]]
+        more = len(self.diagnostics) - len(shown)
+        shown += [f"and {more} more error{'s' if more > 1 else ''}"] if more else []
+        super().__init__("\n".join(shown), code)
 
 
 def render(diagnostic: Diagnostic, source: str) -> str:
@@ -63,6 +73,14 @@ def render(diagnostic: Diagnostic, source: str) -> str:
     if 0 < span.line <= len(lines):
         text = lines[span.line - 1].replace("\t", " ")
         out += [f"    {text}", "    " + " " * (span.col - 1) + "^" * max(1, span.end - span.col)]
-    for where, note in diagnostic.notes:
+    for where, note in diagnostic.notes[:NOTES]:
         out.append(f"  {where}: note: {note}" if where else f"  note: {note}")
-    return "\n".join(out)
+    more = len(diagnostic.notes) - NOTES
+    return "\n".join([*out, f"  note: and {more} more"] if more > 0 else out)
+
+
+def cause(error: OSError | UnicodeDecodeError) -> str:
+    """Why a file cannot be read, in words."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is no text (UTF-8)"
+    return error.strerror or str(error)

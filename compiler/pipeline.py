@@ -17,7 +17,7 @@ import passes
 from codegen import plan as planning
 from codegen import render
 from compiler import knobs, text
-from compiler.diagnostics import CHECKPOINT, ProgramError, UserError
+from compiler.diagnostics import CHECKPOINT, ProgramError, UserError, cause
 from compiler.graph import Graph, Value
 from compiler.program import Metadata, MetaValue, Program
 from compiler.target import Options, Target
@@ -131,7 +131,7 @@ def read_model(model: str | Path) -> tuple[str, str]:
     try:
         return str(path), path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: a .model file is needed: {error}") from None
+        raise UserError(f"{path}: a .model file is needed: {cause(error)}") from None
 
 
 def _elaborate(file: str, source: str, metadata: Metadata | None) -> Program:

@@ -1,7 +1,7 @@
 """Comparing values bit by bit: a walk in program order, the first difference, how far off it is.
 
-Bits are equal up to a NaN's payload; -0 and +0 differ. Distances are in ulps: how many floats (or
-integers) lie between the two.
+Bits are equal up to a NaN's payload; -0 and +0 differ. Distances are in ulps: how many floats lie
+from one to the other.
 """
 
 from __future__ import annotations
@@ -33,9 +33,17 @@ class Difference:
 
     def __str__(self) -> str:
         at = f"[{', '.join(map(str, self.index))}]" if self.index else ""
-        far = "one is NaN" if self.ulps == NAN else f"{self.ulps} ulps apart"
         many = f"{self.count} of {self.size} values differ"
-        return f"{self.name}{at}: {self.expected!s} expected, {self.given!s} given, {far}; {many}"
+        both = f"{self.expected!s} expected, {self.given!s} given"
+        return f"{self.name}{at}: {both}{self._apart()}; {many}"
+
+    def _apart(self) -> str:
+        """In words; of integers the numbers themselves say it."""
+        if self.expected.dtype.kind != "f":
+            return ""
+        if self.ulps == NAN:
+            return ", one is NaN"
+        return f", {self.ulps} ulp{'s' if self.ulps != 1 else ''} apart"
 
 
 @dataclass(frozen=True)

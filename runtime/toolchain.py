@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compiler import knobs
-from compiler.diagnostics import TOOLCHAIN, UserError
+from compiler.diagnostics import TOOLCHAIN, UserError, cause
 from runtime import cache, nvrtc
 
 HOST_HEADERS = Path(__file__).parent / "host"
@@ -121,7 +121,8 @@ def version_text(path: Path, _modified: int) -> str:
     """What `--version` prints, asked once as long as the file stays the same."""
     ran = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
     if ran.returncode or not ran.stdout.strip():
-        raise UserError(f"{path} --version fails: {ran.stderr.strip()[:200]}", TOOLCHAIN)
+        said = ran.stderr.strip()[:200] or f"exit code {ran.returncode}, and it says nothing"
+        raise UserError(f"a compiler is needed, {path} --version fails: {said}", TOOLCHAIN)
     return ran.stdout
 
 
@@ -199,10 +200,8 @@ def build(
 def read_source(path: Path) -> str:
     try:
         return path.read_text()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"cannot read {path}: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {path}: {cause(error)}") from None
 
 
 def quoted(path: str) -> str:

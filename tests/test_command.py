@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -84,7 +85,7 @@ LINES = (  # the command line, its exit code, words of its message
     ("build rope --target cuda --arch sm_x", 2, "an architecture is spelled like sm_90a"),
     ("build rope --target cuda --arch sm_75", 2, "sm_80 or newer is needed, sm_75 was given"),
     ("run tiny.gguf", 2, "one of --prompt, --tokens and --seqs is needed, none was given"),
-    ("run tiny.gguf --tokens 1 --seqs lists", 2, "--tokens and --seqs was given"),
+    ("run tiny.gguf --tokens 1 --seqs lists", 2, "--tokens and --seqs were given"),
     ("run tiny.gguf --tokens 1,x", 2, "argument --tokens: a whole number from 0"),
     ("run tiny.gguf --prompt hello", 3, "give token ids with --tokens"),
     ("run tiny.gguf --tokens 1 --temperature 0.5", 2, "--temperature: planned, not there yet"),
@@ -115,10 +116,16 @@ LINES = (  # the command line, its exit code, words of its message
     ("score tiny.gguf --file none", 2, "--file: none cannot be read"),
     ("diff tiny.gguf", 2, "one of --prompt, --tokens and --seqs is needed"),
     ("diff good.model --bisect --tokens 1", 2, "good is an op program: it takes --input, not"),
+    ("diff good.model --cu lists", 2, "`monocu compile` has written is needed, lists is none"),
+    ("diff good.model --cu lists --bisect", 2, "has written is needed, lists is none"),
+    ("build --cu lists", 2, "has written is needed, lists is none"),
+    ("run --cu lists", 2, "has written is needed, lists is none"),
     ("diff good.model --cu none.cu --target host", 2, "cannot read none.cu: No such file"),
     ("explain bad.model", 2, "did you mean"),
     ("ops silo", 2, "there is no op silo; did you mean silu"),
-    ("fmt none.model", 2, "none.model: a .model file is needed"),
+    ("fmt none.model", 2, "none.model: a .model file is needed: No such file"),
+    ("fmt .", 2, "error: .: a .model file is needed: Is a directory"),
+    ("vm .", 2, "error: .: a .model file is needed: Is a directory"),
     ("fmt", 2, "arguments are required: FILE"),
     ("fetch llama70b", 2, "a model of smollm2 is needed, llama70b was given"),
     ("doctor all", 2, "unrecognized arguments: all"),
@@ -135,6 +142,34 @@ def test_bad_command_lines(
     said = capsys.readouterr()
     assert words in said.err and "Traceback" not in said.err
     assert said.out == "" and sorted(here.rglob("*")) == before, "nothing may be left behind"
+
+
+def test_another_checkpoint_is_refused_in_a_few_errors(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["vm", "qwen3", "--weights", "tiny.gguf", "--tokens", "1"]) == CHECKPOINT
+    lines = capsys.readouterr().err.splitlines()
+    assert sum(": error: " in line for line in lines) == 3
+    assert lines[-1] == "and 3 more errors"
+    Path("own.model").write_text("""dim D = shape("token_embd.weight", 1)
+dim V = shape("token_embd.weight", 0)
+weight token_embd [V, D]
+def forward(token) {
+  return linear(wanted(embed(token, token_embd)), token_embd)
+}
+""")
+    assert main(["vm", "own.model", "--weights", "tiny.gguf", "--tokens", "1"]) == CHECKPOINT
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 10 and lines[-1] == "  note: and 3 more"
+
+
+def test_a_compiler_that_says_nothing(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MONOCU_CXX", "false")
+    assert main(["run", "rope", "--target", "host"]) == TOOLCHAIN
+    err = capsys.readouterr().err
+    assert re.search(r"a compiler is needed, \S*false --version fails: exit code 1, and it", err)
 
 
 def test_there_are_many_different_messages() -> None:

@@ -57,7 +57,16 @@ def test_the_first_difference_of_several() -> None:
     given[1, 2], given[2, 0] = 7, 9
     found = difference("x", expected, given)
     assert found is not None
-    assert str(found) == "x[1, 2]: 0 expected, 7 given, 7 ulps apart; 2 of 12 values differ"
+    assert str(found) == "x[1, 2]: 0 expected, 7 given; 2 of 12 values differ"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "apart"),
+    [(1.0, 1.0000001, ", 1 ulp apart; "), (1.0, 1.0000002, ", 2 ulps apart; "),
+     (0.0, -0.0, ", 1 ulp apart; "), (np.nan, 0.0, ", one is NaN; ")],
+)  # fmt: skip
+def test_a_distance_in_words(a: float, b: float, apart: str) -> None:
+    assert apart in str(difference("x", f32(a), f32(b)))
 
 
 def test_a_scalar_has_no_index() -> None:

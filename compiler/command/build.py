@@ -46,7 +46,7 @@ def built(args: argparse.Namespace, dump: bool, sanitize: bool = False) -> tuple
     elif job.sources_of(args)[0] is not None:
         raise UserError(f"one program is needed, {args.model} and --cu {args.cu} were given")
     else:
-        source, name = Path(args.cu), Path(args.cu).stem
+        source, name = job.own_cu(args.cu), Path(args.cu).stem
     with show.progress(f"building for {target}"):
         binary = toolchain.build(source, target, archs_of(args.arch), sanitize)
     return binary, name

@@ -50,21 +50,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from compiler.api.building import archs_of
     from compiler.api.comparing import compare
     from compiler.command import job, show
     from compiler.diagnostics import DIFFERENCES
     from runtime import toolchain
 
+    cu = None if args.cu is None else job.own_cu(args.cu)
     compiled = job.compiled_of(args)
     prompts = job.prompts_of(args, compiled.model)
     edited = None
-    if args.cu is not None:
-        with show.progress(f"building {args.cu}"):
-            target = compiled.target.name
-            edited = toolchain.build(Path(args.cu), target, archs_of(args.arch))
+    if cu is not None:
+        with show.progress(f"building {cu}"):
+            edited = toolchain.build(cu, compiled.target.name, archs_of(args.arch))
     with show.progress("building, running and comparing"):
         found = compare(
             compiled, job.inputs_of(args.input), prompts, args.n, edited, archs_of(args.arch)
@@ -103,8 +101,6 @@ def _blame(found: Sequence[Guilty]) -> None:
 
 
 def _search(args: argparse.Namespace) -> Any:
-    from pathlib import Path
-
     from compiler.api.bisecting import Bisection
     from compiler.api.building import archs_of, target_of
     from compiler.api.values import checked_prompts, need_op_program
@@ -119,5 +115,5 @@ def _search(args: argparse.Namespace) -> Any:
         need_op_program(model, prompts)
     return Bisection(
         model, options_of(args), target_of(args.target), job.inputs_of(args.input), prompts,
-        args.n, None if args.cu is None else Path(args.cu), archs_of(args.arch),
+        args.n, None if args.cu is None else job.own_cu(args.cu), archs_of(args.arch),
     )  # fmt: skip

@@ -19,7 +19,7 @@ def run(args: argparse.Namespace) -> int:
     import sys
 
     from compiler.command import job, show
-    from compiler.diagnostics import DIFFERENCES, UserError
+    from compiler.diagnostics import DIFFERENCES, UserError, cause
     from frontend.formatter import format_text
 
     changed: list[str] = []
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             text = sys.stdin.read() if name == "-" else Path(name).read_text()
         except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{name}: a .model file is needed: {error}") from None
+            raise UserError(f"{name}: a .model file is needed: {cause(error)}") from None
         formatted = format_text(text, name)
         if text != formatted:
             changed.append(name)

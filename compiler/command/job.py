@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from compiler import pipeline
 from compiler.command.parser import options_of, token_ids
-from compiler.diagnostics import CHECKPOINT, USAGE, UserError
+from compiler.diagnostics import CHECKPOINT, USAGE, UserError, cause
 from compiler.pipeline import Compiled, Model
 from runtime import fetch
 from runtime.inputs import read_npy
@@ -70,11 +70,20 @@ def prompts_of(args: argparse.Namespace, model: Model) -> list[list[int]] | None
     if args.input:
         raise UserError(f"{model.program.name} is a model: it takes prompts, not --input")
     if len(given) != 1:
-        said = " and ".join(f"--{n}" for n in given) or "none"
-        raise UserError(f"one of --prompt, --tokens and --seqs is needed, {said} was given")
+        said = f"{' and '.join(f'--{n}' for n in given)} were" if given else "none was"
+        raise UserError(f"one of --prompt, --tokens and --seqs is needed, {said} given")
     if args.prompt is not None:
         return [ids_of(tokenizer_of(model), args.prompt)]
     return [args.tokens] if args.tokens is not None else read_lists(args.seqs)
+
+
+def own_cu(path: str) -> Path:
+    """A `.cu` by hand. UserError unless it was monocu's before."""
+    from runtime import toolchain
+
+    if "inline constexpr const char* PROGRAM = " not in toolchain.read_source(Path(path)):
+        raise UserError(f"--cu: a file that `monocu compile` has written is needed, {path} is none")
+    return Path(path)
 
 
 def ids_of(tokenizer: Tokenizer, text: str) -> list[int]:
@@ -90,7 +99,7 @@ def read_lists(path: str) -> list[list[int]]:
     try:
         lines = Path(path).read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"--seqs: {path} cannot be read: {error}") from None
+        raise UserError(f"--seqs: {path} cannot be read: {cause(error)}") from None
     try:
         lists = [token_ids(line) for line in lines]
     except argparse.ArgumentTypeError as error:

@@ -121,8 +121,8 @@ def feeding(args: argparse.Namespace, folder: Path) -> list[str]:
             raise UserError(f"--{given[0]} needs a model's checkpoint (--weights FILE)")
         return []
     if len(given) != 1:
-        said = " and ".join(f"--{n}" for n in given) or "none"
-        raise UserError(f"one of --prompt, --tokens and --seqs is needed, {said} was given")
+        said = f"{' and '.join(f'--{n}' for n in given)} were" if given else "none was"
+        raise UserError(f"one of --prompt, --tokens and --seqs is needed, {said} given")
     if args.input:
         raise UserError("a model takes prompts, not --input")
     flags = ["--weights", str(weights)]

@@ -56,7 +56,7 @@ def take_text(args: argparse.Namespace) -> str | None:
     """The text; args.model becomes MODEL."""
     from pathlib import Path
 
-    from compiler.diagnostics import UserError
+    from compiler.diagnostics import UserError, cause
 
     elsewhere = (args.file is not None) + (args.tokens is not None)
     words = list(args.words)
@@ -72,7 +72,7 @@ def take_text(args: argparse.Namespace) -> str | None:
     try:
         return Path(args.file).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"--file: {args.file} cannot be read: {error}") from None
+        raise UserError(f"--file: {args.file} cannot be read: {cause(error)}") from None
 
 
 def by_vm(args: argparse.Namespace, model: Any, ids: list[int]) -> Any:
