@@ -22,7 +22,17 @@ from runtime.binary import capture
 from runtime.inputs import plain_dtype, plain_shape
 from tests.awkward import SPECIAL, random_floats
 
-__all__ = ["Built", "awkward", "compiled", "groups", "merged", "rows_of", "rows_values", "run"]
+__all__ = [
+    "Built",
+    "awkward",
+    "compiled",
+    "groups",
+    "kinds_of_values",
+    "merged",
+    "rows_of",
+    "rows_values",
+    "run",
+]
 
 Array = NDArray[np.generic]
 
@@ -77,8 +87,14 @@ def run(binary: Path, inputs: Mapping[str, Array], *flags: str) -> dict[str, Arr
         return {p.stem: np.load(p) for p in Path(folder, "out").glob("*.npy")}
 
 
-def awkward(program: Program, seed: int) -> dict[str, Array]:
-    """Values for the inputs of floats: normal ones, of f32 every tenth special or of random bits.
+def kinds_of_values(program: Program) -> dict[str, dict[str, Array]]:
+    """Default values, whose sums are exact in any order; normal ones, whose rounding tells orders
+    apart; and awkward ones, of which a long sum is NaN."""
+    return {"default": {}, "normal": awkward(program, 2, share=0), "awkward": awkward(program, 1)}
+
+
+def awkward(program: Program, seed: int, share: float = 0.1) -> dict[str, Array]:
+    """Values for the inputs of floats: normal ones, of f32 a share special or of random bits.
 
     Inputs of blocks get numbers only: what a quantizer makes of NaN is nobody's contract.
     """
@@ -91,7 +107,7 @@ def awkward(program: Program, seed: int) -> dict[str, Array]:
         values = rng.standard_normal(shape).astype(np.float32)
         if declared.type.dtype == "f32":
             odd = np.concatenate([SPECIAL, random_floats(64, seed)])
-            values = np.where(rng.random(shape) < 0.1, rng.choice(odd, shape), values)
+            values = np.where(rng.random(shape) < share, rng.choice(odd, shape), values)
         values = round_bf16(values) if declared.type.dtype == "bf16" else values
         out[declared.name] = values.astype(plain_dtype(declared.type))
     return out

@@ -14,7 +14,7 @@ from compiler.program import Program
 from compiler.target import Options
 from runtime import toolchain
 from runtime.vm import run_program
-from tests.merged import awkward, compiled, groups, merged, rows_values, run
+from tests.merged import compiled, groups, kinds_of_values, merged, rows_values, run
 from tests.op_programs import lowered
 from tests.samples import program_of
 from tests.test_codegen_ops import differences
@@ -93,9 +93,9 @@ def test_bits_with_an_operand_of_any_shape(numerics: str, unit: list[Program]) -
     reference, found = lowered(whole, numerics), list[str]()
     rows = rows_values(unit)[0]
     read = {n.attr("name") for n in whole.graph.nodes() if n.op == "input"}
-    odd = {name: v for name, v in awkward(whole, 1).items() if name in read}
-    for values in (rows, {**odd, **rows}):
-        found += differences(unit, run_program(reference, values), run(binary, values), "")
+    for kind, values in kinds_of_values(whole).items():
+        values = {n: v for n, v in {**values, **rows}.items() if n in read}
+        found += differences(unit, run_program(reference, values), run(binary, values), kind)
     assert not found, "\n".join(f + "\n" + text_of(numerics, f) for f in found)
 
 

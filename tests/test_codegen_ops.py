@@ -14,7 +14,7 @@ from compiler.target import NUMERICS, Options
 from runtime import toolchain
 from runtime.compare import different
 from runtime.vm import run_program
-from tests.merged import Array, awkward, compiled, groups, merged, rows_values, run
+from tests.merged import Array, compiled, groups, kinds_of_values, merged, rows_values, run
 from tests.op_programs import is_other, lowered, named_programs
 
 SEEDS = ((), ("--host-seed", "1"), ("--host-seed", "2"), ("--host-seed", "3"))
@@ -58,10 +58,10 @@ def test_a_binary_gives_the_bits_of_the_vm(numerics: str, unit: list[Program]) -
     reference = lowered(whole, numerics)
     found: list[str] = []
     for rows in rows_values(unit):
-        for kind, values in (("default values", {}), ("awkward values", awkward(whole, 1))):
+        for kind, values in kinds_of_values(whole).items():
             inputs = {**values, **rows}
             want = run_program(reference, inputs)
             for flags in SEEDS:
-                how = " ".join((kind, *flags))
+                how = " ".join((kind, "values", *flags))
                 found += differences(unit, want, run(binary, inputs, *flags), how)
     assert not found, "\n".join(found)

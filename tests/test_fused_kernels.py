@@ -17,7 +17,7 @@ from compiler.target import HOST, NUMERICS, Options
 from runtime import toolchain
 from runtime.compare import different
 from runtime.vm import run_program
-from tests.merged import awkward, compiled, groups, merged, rows_values, run
+from tests.merged import compiled, groups, kinds_of_values, merged, rows_values, run
 from tests.samples import program_of
 
 SEEDS = ((), ("--host-seed", "1"), ("--host-seed", "2"), ("--host-seed", "3"))
@@ -201,7 +201,7 @@ def test_a_fused_binary_gives_the_bits_of_the_unfused_vm(
     read = {n.attr("name") for n in whole.graph.nodes() if n.op == "input"}
     found: list[str] = []
     for rows in rows_values(unit):
-        for values in ({}, awkward(whole, 1)):
+        for kind, values in kinds_of_values(whole).items():
             inputs = {n: v for n, v in {**values, **rows}.items() if n in read}
             want = run_program(reference, inputs)
             for flags in SEEDS:
@@ -212,7 +212,9 @@ def test_a_fused_binary_gives_the_bits_of_the_unfused_vm(
                     if wrong.any():
                         owner = unit[int(name[1:].split("_")[0])].name
                         at = np.argwhere(wrong)[0].tolist()
-                        found.append(f"{owner} {name} {flags}: {wrong.sum()} differ, first {at}")
+                        found.append(
+                            f"{owner} {name} {kind} {flags}: {wrong.sum()} differ, first {at}"
+                        )
     assert not found, "\n".join(found)
 
 
