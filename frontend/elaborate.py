@@ -221,12 +221,19 @@ class Elaborator(Declarations):
         )
 
     def _check_caches(self, graph: Graph) -> None:
-        """Every version of a cache is written over once, the last one is the cache's."""
+        """Every version of a cache is written over once, the last one is the cache's.
+
+        In a model the last one alone is read: an earlier one has some rows of a prompt or not, by
+        how it is cut into steps.
+        """
         made = list(self.trace.origins)
         writers = consumers(made)
         for value, over in writers.items():
             if len(over) > 1:
                 self._twice(value, over)
+            for n in made if self.model else ():
+                if value in n.operands and n not in over:
+                    self._early(value, n, over[0])
         if self.found:
             return
         for n in made:
@@ -240,6 +247,12 @@ class Elaborator(Declarations):
         notes = [(self.trace.born(writers[0], self.file), "the first one is here")]
         fault = Fault(f"a version of a cache is written over once, {name} is twice", None, notes)
         self._blame(fault, writers[1])
+
+    def _early(self, value: Value, reader: Node, writer: Node) -> None:
+        name, place = self.trace.names.get(value), self.trace.born(writer, self.file)
+        needs = "the rows of a step are appended to a cache before it is read"
+        fault = Fault(f"{needs}, {name} is read first", None, [(place, "it is appended to here")])
+        self._blame(fault, reader)
 
     def _blame(self, fault: Fault, n: Node) -> None:
         self.trace.levels = []

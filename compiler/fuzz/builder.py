@@ -8,7 +8,7 @@ from random import Random
 
 from compiler.fuzz import draw
 from compiler.fuzz.draw import EVERYTHING, Menu
-from compiler.graph import Attr, Graph, Node, Note, Value, const, leaf
+from compiler.graph import Attr, Graph, Node, Note, Value, const, consumers, leaf
 from compiler.ops import OPS, OpError, build
 from compiler.types import BLOCKS, CACHES, GROUP, ROWS, Dim, Type, size, whole
 
@@ -91,9 +91,11 @@ class Builder:
         """All results of an op, in program order from here on."""
         made = build(name, tuple(operands), attrs)
         check_size(made)
-        for v in made.operands if self.in_steps else ():
-            if v.type.dtype in CACHES and v.node.op != "cache" and made.types[0] == v.type:
-                raise OpError("in steps a cache is written once")
+        over = [v for v in consumers([made]) if self.in_steps]
+        if any(v.node.op != "cache" for v in over):
+            raise OpError("in steps a cache is written once")
+        if any(v in n.operands for n in self.notes for v in over):
+            raise OpError("in steps a cache is written before it is read")
         rank = len(self.notes)
         names = tuple(f"n{rank}_{i}.{self.words[2]}" for i in range(len(made.types)))
         self.notes.setdefault(made, Note(names, frozenset(), rank))
