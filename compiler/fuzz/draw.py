@@ -19,6 +19,7 @@ WIDTHS = (1, 2, 3, 5, 7, 8, 16, 17, 31, 32, 33, 35, 64, 65, 96, 127, 128, 129, 1
 GROUPED = (32, 64, 96, 160, 128, 288, 512, 544)  # multiples of a block's 32
 LONG = (256, 512, 768)  # multiples of the 256 of K-quants
 COUNTS = (1, 2, 3, 4, 5, 7, 8, 9, 17)  # rows, heads, experts
+EXPONENTS = {"wide": (-40, 30), "huge": (110, 125), "tiny": (-149, -120)}  # of two, by style
 HEADS = (1, 2, 3, 4, 6)
 HEAD_DIMS = (1, 2, 8, 16, 17, 32, 33, 64, 96)
 
@@ -31,7 +32,12 @@ _BITS = (
 SPECIAL = np.array([b | sign for b in _BITS for sign in (0, 0x80000000)], np.uint32).view(
     np.float32
 )
-STYLES = ("normal", "normal", "normal", "normal", "ties", "wide", "awkward", "rows")
+# How the numbers of a program's inputs are drawn, and of how many programs in twenty: "awkward" is
+# one special number in twenty, "rows" a row of them, "repeats" rows that are equal. In all but the
+# first two styles each input is drawn so with a chance of one half; "ties" are in all.
+STYLES = {
+    "normal": 9, "ties": 2, "repeats": 2, "wide": 2, "awkward": 2, "rows": 1, "huge": 1, "tiny": 1,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,19 +60,19 @@ def menu(rng: Random) -> Menu:
     fits = BLOCKS if rng.random() < 0.3 else [f for f in BLOCKS if whole(f) == GROUP]
     grouped = LONG if fits is BLOCKS else GROUPED
     blocks = tuple(rng.sample(fits, 2))
-    experts = rng.choice((2, 3, 4, 5, 8))
+    experts = rng.choice((1, 2, 3, 4, 5, 8, 33))
     return Menu(
         (rng.choice(grouped[:4]), rng.choice(grouped[:4]), rng.choice(grouped)),
         tuple(rng.sample(WIDTHS, 4)),
         (*blocks, *blocks, *blocks, rng.choice(("f32", "f16", "bf16")), "f32"),
         tuple(_heads(rng) for _ in range(2)),
         (0, rng.choice((0, 1, 5, 64, 65))),
-        ((experts, rng.randint(1, min(experts, 4))),),
+        ((experts, rng.randint(1, min(experts, 8))),),
     )
 
 
 def _heads(rng: Random) -> tuple[int, int, int]:
-    dims = (16, 32, 32, 64, 64, 128, 33, 7)
+    dims = (16, 32, 32, 64, 64, 128, 96, 33, 7, 2, 1)
     return rng.choice((1, 2, 3)), rng.choice((1, 1, 2, 3, 4)), rng.choice(dims)
 
 
@@ -83,7 +89,7 @@ def _plain(rng: Random) -> int:
 
 def style(rng: Random) -> str:
     """How the numbers of a program's inputs are drawn."""
-    return rng.choice(STYLES)
+    return rng.choices(list(STYLES), list(STYLES.values()))[0]
 
 
 def values(type_: Type, shape: tuple[int, ...], how: str, rng: np.random.Generator) -> Array:
@@ -104,15 +110,21 @@ def values(type_: Type, shape: tuple[int, ...], how: str, rng: np.random.Generat
 def _floats(x: Array, how: str, rng: np.random.Generator) -> Array:
     if how == "ties":
         return rng.choice(np.array([0.0, -0.0, 1.0, -1.0, 0.5], np.float32), x.shape)
-    if how == "wide":
-        return np.ldexp(x, rng.integers(-40, 30, x.shape)).astype(np.float32)
+    if how in EXPONENTS:
+        return np.ldexp(x, rng.integers(*EXPONENTS[how], x.shape)).astype(np.float32)
     if how == "awkward":
         return np.where(rng.random(x.shape) < 0.05, rng.choice(SPECIAL, x.shape), x)
     if how == "rows" and x.ndim and x.size > 1:  # one row of specials, the others numbers
         x.reshape(-1, x.shape[-1])[rng.integers(x.size // x.shape[-1])] = rng.choice(
             SPECIAL, x.shape[-1]
         )
-    return x
+    return _repeated(x, rng) if how == "repeats" else x
+
+
+def _repeated(x: Array, rng: np.random.Generator) -> Array:
+    """Rows some of which are others again, so that scores and logits tie."""
+    rows = x.reshape(-1, x.shape[-1]) if x.ndim else x.reshape(1, 1)
+    return rows[rng.integers(0, len(rows), len(rows)) // 2].reshape(x.shape)
 
 
 def _weights(x: Array, how: str, rng: np.random.Generator) -> Array:
@@ -124,7 +136,7 @@ def _weights(x: Array, how: str, rng: np.random.Generator) -> Array:
         blocks[kinds == 1] = blocks[kinds == 1, :1]
         blocks[kinds == 2] *= np.float32(1000.0)
         blocks[kinds == 3] *= np.float32(1e-6)
-    return x
+    return _repeated(x, rng) if how == "repeats" else x
 
 
 def _integers(shape: tuple[int, ...], dtype: Any, how: str, rng: np.random.Generator) -> Array:

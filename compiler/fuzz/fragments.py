@@ -109,11 +109,21 @@ def attend(b: Builder, x: Value) -> Value:
     v = b.op("heads", project(b, n, groups * dims), count=groups)
     keys = b.op("append", b.cache(groups, dims), k, b.step_rows)
     values = b.op("append", b.cache(groups, dims), v, b.step_rows)
-    window = b.rng.choice(b.menu.windows)
-    y = b.maybe(b.op("attention", q, keys, values, b.step_rows, window=window))
+    sinks = [b.weight(heads)] if b.chance(0.2) else []
+    y = b.maybe(b.op("attention", q, keys, values, *sinks, b.step_rows, **masks(b)))
     if b.chance(0.3):
         y = b.op("mul", y, b.op("sigmoid", project(b, n, heads * dims)))
     return residual(b, x, b.maybe(project(b, y, width(x))))
+
+
+def masks(b: Builder) -> dict[str, float | int]:
+    """What attention is told besides: a window, a scale, a softcap, each now and then."""
+    out: dict[str, float | int] = {"window": b.rng.choice(b.menu.windows)}
+    if b.chance(0.15):
+        out["scale"] = b.rng.choice((1.0, 0.02, 0.125))
+    if b.chance(0.2):
+        out["softcap"] = b.rng.choice((50.0, 1.0))
+    return out
 
 
 def experts(b: Builder, x: Value) -> Value:
@@ -157,7 +167,7 @@ def embedded(b: Builder, x: Value) -> Value:
 def chosen(b: Builder, x: Value) -> Value:
     """The end of a model: wanted rows, norm, logits, the choice."""
     last = b.op("wanted", x, b.step_rows) if b.chance(0.7) else x
-    logits = project(b, norm(b, last), b.rng.choice((b.menu.plain[0], 257)))
+    logits = project(b, norm(b, last), b.rng.choice((b.menu.plain[0], 257, 96, 256)))
     b.put(b.op("choose" if b.chance(0.7) else "argmax", b.maybe(logits, 0.6)))
     return x
 
@@ -188,9 +198,17 @@ def projected(b: Builder, x: Value) -> Value:
     return project(b, n, width(x))
 
 
+def model(b: Builder, x: Value) -> Value:
+    """Rows of a table, layers of one width, the choice."""
+    y = embedded(b, x) if b.chance(0.7) else x
+    for _ in range(b.rng.randint(1, 2)):
+        y = b.rng.choice((mlp, mlp, experts))(b, attend(b, y))
+    return chosen(b, y)
+
+
 FRAGMENTS: tuple[Fragment, ...] = (
     attend, attend, attend, mlp, mlp, mlp, experts, experts, embedded, chosen, scaled, scaled,
-    projected, projected,
+    projected, projected, model,
 )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from compiler.target import NUMERICS, Options
 from compiler.types import ROWS, Type
 
 UNIT = 50  # cases that share rows, and so a translation unit
+MANY = (17, 31, 32, 33, 63, 64, 65, 96, 127, 128, 129, 130, 257, 260)  # 17, 257: wider row tiles
 # Names that emitted text might use itself; a program's values may be called so all the same.
 WORDS = (
     *("w", "x", "y", "s", "n", "r", "d", "i", "l", "q", "k", "v", "b", "at", "dot", "row", "rows"),
@@ -75,10 +76,13 @@ def shared_of(seed: int, unit: int, in_steps: bool | None = None) -> Shared:
     dump = rng.random() < 0.15
     words = (rng.choice(WORDS), rng.choice(WORDS), rng.choice(WORDS))
     menu = draw.menu(rng)
+    many = rng.random()
     if not stepped:
-        count = rng.choice((*draw.COUNTS, 6, 33))
+        count = rng.choice(MANY) if many < 0.2 else rng.choice((*draw.COUNTS, 6, 33))
         return Shared(draw.places(count, rng, ordered=False), words, menu, (), dump)
     sizes = [rng.choice((1, 1, 2, 3, 4, 5, 8, 9, 17)) for _ in range(rng.randint(1, 4))]
+    if many < 0.3:
+        sizes[rng.randrange(len(sizes))] = rng.choice(MANY)
     steps = tuple(Step(n, _wanted(n, rng)) for n in sizes)
     return Shared(draw.places(sum(sizes), rng, ordered=True), words, menu, steps, dump)
 
@@ -138,8 +142,7 @@ def _arrays(
         elif declared.name in bounds:
             out[declared.name] = rng.integers(0, bounds[declared.name], shape).astype(np.int32)
         else:
-            special = how in ("awkward", "rows", "wide") and rng.random() < 0.5
-            chosen = how if how == "ties" or special else "normal"
+            chosen = how if how == "ties" or rng.random() < 0.5 else "normal"
             out[declared.name] = draw.values(declared.type, shape, chosen, rng)
     return out
 
