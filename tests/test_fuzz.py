@@ -130,7 +130,7 @@ def swapped(graph: Graph, context: Context) -> Graph:
 def test_a_planted_fault_is_found_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = Pass("swap", "wrong", "fusion", swapped, "nothing")
     monkeypatch.setattr(passes, "PASSES", (*passes.PASSES, wrong))
-    for number in range(300):
+    for number in range(2000):
         case = replace(case_of(SEED, number), steps=case_of(SEED, number).steps)
         case = replace(case, options=replace(case.options, hold=()))
         if any(n.op == "sub" for n in case.program.graph.nodes()) and check([case], ()).failures:
