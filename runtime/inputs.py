@@ -27,15 +27,19 @@ def default_inputs(
 ) -> dict[str, Value]:
     """A value for each input: the user's array, else its literal, else the default pattern.
 
-    UserError where an array or a literal does not fit the declared type, or its name is no input.
+    UserError where an array or a literal does not fit the declared type, or its name is no input
+    that the program reads: a binary has no others.
     """
     given = dict(overrides or {})
     names = [i.name for i in program.inputs]
+    read = {n.attr("name") for n in program.graph.nodes() if n.op == "input"}
     for name in given:
         if name not in names:
             near = get_close_matches(name, names, 1)
             hint = f"; did you mean {near[0]}?" if near else f", one of {', '.join(names)}"
             raise UserError(f"{program.name} has no input {name}{hint}")
+        if name not in read:
+            raise UserError(f"{program.name} declares the input {name} and never reads it")
     return {i.name: value_of(i, given.get(i.name)) for i in program.inputs}
 
 
@@ -88,7 +92,16 @@ def _checked(declared: Input, array: Array) -> Array:
             f"input {declared.name}: {declared.type} needs {dtype}{list(shape)}, "
             f"got {array.dtype}{list(array.shape)}"
         )
+    if declared.type.dtype == "bf16" and (other := _first_rounded(array)) is not None:
+        needs = "numbers of bf16 are needed, as float32"
+        raise UserError(f"input {declared.name}: {needs}; element {other} is none")
     return np.ascontiguousarray(array).reshape(shape)  # of a scalar it makes an array of one
+
+
+def _first_rounded(array: Array) -> int | None:
+    """The first element that is none of bf16, whose lower 16 bits are 0; a NaN's too."""
+    low = np.ascontiguousarray(array).reshape(-1).view(np.uint32) & 0xFFFF
+    return int((low != 0).argmax()) if low.any() else None
 
 
 def _from_literal(declared: Input, literal: Literal) -> Array:

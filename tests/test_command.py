@@ -31,6 +31,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("cut.gguf").write_bytes(Path("tiny.gguf").read_bytes()[:5000])
     Path("good.model").write_text("input x: f32[2, 2]\nreturn x + x\n")
     Path("lists").write_text("1,2\n3,x\n")
+    Path("half.model").write_text("input x: f32[3, 3]\ninput h: bf16[4]\nreturn cast(h, f32)\n")
+    np.save("odd.npy", np.array([1, 1.0000001, 2, 3], np.float32))
+    np.save("words.npy", np.zeros(4, np.uint16))
     np.save("wide.npy", np.zeros((3, 3), np.float32))
     return tmp_path
 
@@ -98,6 +101,9 @@ LINES = (  # the command line, its exit code, words of its message
     ("vm good.model --tokens 1", 2, "good is an op program: it takes --input, not --tokens"),
     ("vm good.model --input x", 2, "NAME=FILE is needed, 'x' was given"),
     ("vm good.model --input y=wide.npy", 2, "good has no input y"),
+    ("vm half.model --input x=wide.npy", 2, "half declares the input x and never reads it"),
+    ("vm half.model --input h=odd.npy", 2, "numbers of bf16 are needed, as float32; element 1 is"),
+    ("vm half.model --input h=words.npy", 2, "bf16[4] needs float32[4], got uint16[4]"),
     ("vm good.model --input x=none.npy", 2, "none.npy: a .npy file is needed"),
     ("vm good.model --input x=lists", 2, "lists: a .npy file is needed: it has another format"),
     ("vm good.model --input x=wide.npy", 2, "f32[2, 2] needs float32[2, 2], got float32[3, 3]"),

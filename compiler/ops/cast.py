@@ -36,6 +36,7 @@ def _meaning(x: NDArray[Any], dtype: str) -> NDArray[Any]:
 def _exact(x: NDArray[Any], dtype: str) -> NDArray[Any]:
     """Integers wrap; reals are rounded half to even; to an integer they go toward zero.
 
+    An integer becomes f16 or bf16 by way of f32.
     NaN becomes 0, and what no integer holds the last one on its side, as CUDA's conversions do.
     """
     if dtype in INTEGERS and x.dtype.kind == "f":
@@ -69,6 +70,8 @@ define(
             sample("x: f32[5] = [1e9, -3.7, 2.5, 3e9, -1e19]", "cast(x, i64)"),
             sample("x: i64[3] = [4294967297, -3, 5]", "cast(x, i32)"),
             sample("x: i32[2, 9]", "cast(x, f32)"),
+            sample("x: i32[5] = [2049, -4097, 7, 65504, -3]", "cast(x, f16)"),
+            sample("x: i64[4] = [257, -100001, 3, 4294967297]", "cast(x, bf16)"),
         ),
         flops=lambda _, __: 0,
         traits=frozenset({"row"}),
