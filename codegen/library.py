@@ -53,6 +53,12 @@ def items() -> tuple[Item, ...]:
     return tuple(out)
 
 
+@cache
+def defined() -> frozenset[str]:
+    """Every name that the library defines."""
+    return frozenset[str]().union(*(item.names for item in items()))
+
+
 def needed(text: str) -> tuple[str, ...]:
     """The items that `text` uses, with all that these use, definitions before uses."""
     table: dict[str, list[Item]] = {}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from codegen import memory, roll
+from codegen import library, memory, roll
 from codegen.expr import identifier
 from codegen.families import (
     PLAIN,
@@ -156,10 +156,10 @@ def _unread_logits(program: Program) -> frozenset[Value]:
 def _name(
     launches: Sequence[tuple[Launch, Node | None]],
 ) -> tuple[dict[str, Kernel], dict[Kernel, str]]:
-    """Each distinct kernel once, called after what it computes."""
+    """Each distinct kernel once, called after what it computes, and as no helper is."""
     kernels: dict[str, Kernel] = {}
     named: dict[Kernel, str] = {}
-    taken: set[str] = set()
+    taken = set(library.defined())
     for launch, _ in launches:
         for kernel in (launch.kernel, *([launch.one.kernel] if launch.one else ())):
             if kernel not in named:

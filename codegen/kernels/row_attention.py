@@ -25,9 +25,9 @@ PARTS = ("q", "own_key", "own_value")  # where a block has them
 NAMED = ("query", "key", "value")
 NAMES = {
     *("s", "at", "head", "kv", "warp", "team", "thread", "stored", "pos", "end", "first", "pages"),
-    *("page", "blocks", "copies", "stage", "share", "score", "round", "attend", "result", "fold"),
-    *("kept", "row", "d", "keys", "values", "there", "mine", "until", "key", "value", "all", "p"),
-    *("entry", "query", "from", "stride", "part", "behind", "own"),
+    *("page", "blocks", "copies", "stage", "share", "score", "round", "attend", "result", "parts"),
+    *("row", "d", "keys", "values", "there", "mine", "until", "key", "value", "all", "p"),
+    *("entry", "query", "from", "stride", "own"),
 }
 
 

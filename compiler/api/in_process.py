@@ -226,10 +226,10 @@ def packed_step(rows: Rows, most: int, most_wanted: int, pages: int, table: int)
     """A Step (templates/header.cu.j2) as bytes; tokens are 0."""
 
     def padded(values: Sequence[int], count: int) -> list[int]:
-        return [*map(int, values), *[0] * (count - len(values))]
+        return [*map(int, values[:count]), *[0] * (count - len(values))]
 
-    ints = [
-        *(len(rows.seq), len(rows.wanted)),
+    ints = [  # a program of a fixed count of rows has no room for those of a step
+        *(min(len(rows.seq), most), min(len(rows.wanted), most_wanted)),
         *([0] * most),
         *padded(rows.seq, most),
         *padded(rows.pos, most),
