@@ -10,14 +10,15 @@ import pytest
 
 import examples
 import passes
-from codegen import memory
+from codegen import families, memory
 from codegen import plan as planning
 from codegen.memory import ALIGN, Lifetime
 from codegen.plan import Plan
 from compiler import pipeline
-from compiler.graph import Value
+from compiler.graph import Value, leaf
 from compiler.program import Input, Program
 from compiler.target import HOST, NUMERICS, Options
+from compiler.types import Type
 from tests.random_programs import random_graph
 from tests.replay import promised, replay
 from tests.samples import program_of
@@ -170,6 +171,23 @@ def test_slots_that_live_together_lie_apart(reuse: bool) -> None:
                     assert not overlap(ranges[a.slot], ranges[b.slot]), (a, b)
         saved += total < sum(max(1, x.nbytes) for x in lives)
     assert (saved > 0) == reuse
+
+
+# weights
+
+
+def test_layers_with_a_gap_between_them_are_two_families() -> None:
+    kind = Type("q8_0", (8, 32))
+    leaves = [leaf("weight", f"blk.{i}.w.weight", kind) for i in (0, 1, 3)]
+    made, where, _ = families.weight_families((v, families.TILES) for v in leaves)
+    assert [(f.first, f.count) for f in made] == [(0, 2), (3, 1)]
+    assert [where[v, families.TILES].index for v in leaves] == [0, 1, 0]
+
+
+def test_matrices_have_room_for_whole_tiles() -> None:
+    """Of 8 rows and 512 inputs, whose 4 segments have 4 scales each."""
+    for shape, tiles in (((8, 512), 1), ((9, 512), 2), ((1, 544), 2), ((3, 17, 32), 9)):
+        assert families.tile_bytes(Type("q8_0", shape)) == tiles * (8 * 512 + 8 * 4 * 4 * 2)
 
 
 # results that take over an operand's memory

@@ -55,11 +55,13 @@ UNIT = (
     MIXED.format(rows=33),
 )
 FEW = UNIT[1:3]
+ZEROS = "input x: f32[3, 96] = 0.0\ninput w: q4_0[9, 96]\nreturn linear(x, w)\n"  # of both signs
 # sums of squares that a lane has two and more of; of many rows it reads them behind the dots
 NORMS = (
     LONG_NORM.format(rows=3, k=1056),
     LONG_NORM.format(rows=5, k=4128),
     LONG_NORM.format(rows=257, k=2080),
+    ZEROS,
 )
 
 

@@ -73,6 +73,17 @@ def test_the_key_covers_what_a_binary_depends_on(fake: Path, tmp_path: Path) -> 
     assert len(set(builds)) == len(builds)
 
 
+def test_the_key_covers_the_host_target_s_headers(
+    fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolchain, "HOST_HEADERS", tmp_path)
+    builds = [toolchain.build(NOTHING)]
+    for text in ("// one\n", "// another\n"):
+        (tmp_path / "warp.h").write_text(text)
+        builds.append(toolchain.build(NOTHING))
+    assert len(set(builds)) == 3
+
+
 def test_flags_keep_the_arithmetic_and_the_warnings(fake: Path) -> None:
     toolchain.build(NOTHING, extra=["-DX"])
     words = fake.read_text().split()
