@@ -3,6 +3,13 @@ groups, that too.
 
 The sum stays available; behind it the product with the next norm's weight is quantized and the
 squares are summed, both for 32 outputs at a time, so that no block needs another's.
+
+That is the form of the next norm that pays. The norm's factor needs all outputs of a row, which
+many blocks make: the last block to arrive, or a barrier of all (1.0 us on an H200), would stand on
+decode's critical path, as the norm's own launch would (1.3 us each). A norm's factor commutes with
+the projections that read it, so lower-numerics puts it behind their dots, and each reader's block
+folds the n / 32 sums (128 floats for 4,096) while its weights are on their way. Where a norm is
+read in another way (f32 numerics, a norm that is a residual's addend) it is a launch of its own.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from compiler.graph import Node, Value
 from compiler.ops import OPS, load
 from compiler.target import Target
 from compiler.types import GROUP, Dim, Type
+from passes.outline import Units
 
 NORMS = ("rmsnorm", "layernorm")
 LAST = ("quantize",)  # a member of a region that nothing in it reads
@@ -50,6 +51,21 @@ def _is_step(n: Node) -> bool:
 def row_fits(type_: Type, target: Target) -> bool:
     """Whether a block can keep one row as f32: what a kernel does that reads a row twice."""
     return isinstance(type_.shape[-1], int) and 4 * type_.shape[-1] <= target.shared_bytes
+
+
+def normed_addends(units: Units, add: Node, target: Target) -> list[Node]:
+    """Norms that a sum alone reads, of its own rows, with what scales them: of sandwich norms."""
+    found: list[Node] = []
+    for v in dict.fromkeys(add.operands):
+        steps: list[Node] = []
+        while units.only_reader(v) is not None and _is_step(v.node) and v.type == add.types[0]:
+            steps.append(v.node)
+            v = next((o for o in v.node.operands if o.type == v.type), v.node.operands[0])
+        is_norm = v.node.op in NORMS and v.type == add.types[0] and row_fits(v.type, target)
+        if is_norm and units.only_reader(v) is not None:
+            members = [v.node, *steps]
+            found += members if all(len(units.of(n)) == 1 for n in members) else []
+    return found
 
 
 def is_sum(n: Node) -> bool:

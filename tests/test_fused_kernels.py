@@ -86,6 +86,27 @@ def _embedded(t: int, v: int, k: int, rows: str, table: str) -> str:
     )
 
 
+def _gated(t: int, k: int, n: int, norm: str, h: str, formats: str = "q8_0 q8_0") -> str:
+    """A feed-forward layer whose gate and up projections have biases where `h` adds c and e."""
+    inner, down = formats.split()
+    return (
+        f"input x: f32[{t}, {k}]\ninput g: f32[{k}]\ninput c: f32[{n}]\ninput e: f32[{n}]\n"
+        f"input gate: {inner}[{n}, {k}]\ninput up: {inner}[{n}, {k}]\n"
+        f"input down: {down}[{k}, {n}]\nn = {norm}\n{h}\nreturn x + linear(h, down)\n"
+    )
+
+
+def _sandwich(t: int, k: int, y: str, then: str, w: str = "q8_0") -> str:
+    return (
+        f"input x: f32[{t}, {k}]\ninput g: f32[{k}]\ninput b: f32[{k}]\ninput w: {w}[{k}, {k}]\n"
+        f"a = linear(x, w)\ny = {y}\n{then}\n"
+    )
+
+
+GPT_OSS = (  # limit 7, slope 1.702, up + 1
+    "l = minimum(linear(n, gate) + c, 0.7)\nu = maximum(minimum(linear(n, up) + e, 0.7), -0.7)\n"
+    "h = l * sigmoid(l * 1.702) * (u + 1.0)"
+)
 NORM = "rmsnorm(x, g, 1e-5)"
 SWIGLU = "silu({g}) * {u}"
 CLAMPED = "({g} * sigmoid({g} * 1.7)) * ({u} + 1.0)"
@@ -151,6 +172,34 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
         _head(130, 64, 160, "linear(rmsnorm(x, g, 1e-5), w, b)", "q4_0"),
         _head(2, 33, 1056, "linear(x, w) * b", "f32", ""),
         _head(1, 64, 2048, "linear(rmsnorm(x, g, 1e-5), w)", "q8_0", ""),
+    ),
+    "glu": (
+        _gated(3, 64, 96, "rmsnorm(x, g, 1e-5)", "h = gelu_tanh(linear(n, gate)) * linear(n, up)"),
+        _gated(
+            1,
+            544,
+            64,
+            "layernorm(x, g, eps=1e-5)",
+            "h = linear(n, up, c) * gelu_erf(linear(n, gate, e))",
+            "q4_1 q4_0",
+        ),
+        _gated(9, 96, 32, "rmsnorm(x, eps=1e-5)", GPT_OSS),
+        _gated(130, 64, 64, "rmsnorm(x, g, 1e-5)", GPT_OSS, "q4_0 q8_0"),
+        _gated(2, 33, 37, "x", GPT_OSS, "f16 f32"),
+    ),
+    "add-norm-quant": (
+        _sandwich(3, 96, "x + rmsnorm(a, g, 1e-5)", "return y, linear(rmsnorm(y, b, 1e-5), w)"),
+        _sandwich(
+            1, 2080, "rmsnorm(a, eps=1e-5) * 0.3 + x", "return linear(rmsnorm(y, eps=1e-5), w)"
+        ),
+        _sandwich(
+            2, 64, "layernorm(a, g, b, 1e-5) + x", "return linear(rmsnorm(y, g, 1e-5), w), y"
+        ),
+    ),
+    "add-norm": (
+        _sandwich(3, 37, "x + rmsnorm(a, g, 1e-5)", "return y", "f32"),
+        _sandwich(1, 160, "rmsnorm(a, g, 1e-5) * b + x", "return rmsnorm(y, b, 1e-5), y", "f16"),
+        _sandwich(5, 64, "rmsnorm(x, eps=1e-5) + rmsnorm(a, g, 1e-5)", "return silu(y)", "f32"),
     ),
     "embed-norm": (
         _embedded(3, 96, 64, "x = embed(token, table)", "q8_0"),
