@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from codegen import library, memory, roll
+from codegen import layers, library, memory, roll
 from codegen.expr import identifier
 from codegen.families import (
     PLAIN,
@@ -16,6 +16,7 @@ from codegen.families import (
     Family,
     Member,
     cache_families,
+    tile_bytes,
     weight_families,
 )
 from codegen.kernel import Arg, Context, Kernel, Launch
@@ -137,7 +138,7 @@ def plan(program: Program, target: Target, options: Options, names: Mapping[Valu
     )
     leaves = [n.result() for n in program.graph.nodes() if n.op == "cache"]
     caches, where, cache_bytes = cache_families(leaves)
-    store = _Store(program, options, planned, weights, where)
+    store = _Store(program, options, planned, weights, where, layers.of(families))
     loops = roll.loops(store.items, store.kept)
     buffers, buffer_of, total = store.place(loops, names)
     return Plan(
@@ -179,9 +180,10 @@ class _Store:
         planned: Sequence[Planned],
         weights: Mapping[tuple[Value, int], Member],
         caches: Mapping[Value, Member],
+        known: layers.Layers,
     ) -> None:
         self.program, self.options, self.planned = program, options, planned
-        self.weights, self.caches = weights, caches
+        self.weights, self.caches, self.layers = weights, caches, known
         self.makers: dict[Value, tuple[int, int]] = {}
         inputs = [n.result() for n in program.graph.nodes() if n.op == "input"]
         inputs = [v for v in inputs if v.type.dtype != "rows" and not self._is_token(v)]
@@ -205,17 +207,18 @@ class _Store:
 
     def _item(self, number: int, p: Planned, keys: dict[object, int]) -> roll.Item:
         launch = p.launch
+        read = [self._member(a) for a in launch.every_arg if a.value.node.op == "weight"]
         key = tuple(
-            (a.kernel, a.arguments, a.grid, a.threads, a.shared) if a else None
+            (a.kernel, self.layers.alike(a.arguments, read), a.grid, a.threads, a.shared)
             for a in (launch, launch.one)
+            if a
         )
         refs = tuple(self._ref(number, arg, launch, p.node is None) for arg in launch.every_arg)
         return roll.Item(keys.setdefault(key, len(keys)), refs)
 
     def _ref(self, number: int, arg: Arg, launch: Launch, repacks: bool) -> roll.Ref:
         if arg.value.node.op == "weight":
-            where = self.weights[arg.value, TILES if arg.kind == "weight" else PLAIN]
-            return roll.Ref("member", where.family, where.index)
+            return roll.Ref("member", *self.layers.place(self._member(arg)))
         if arg.kind == "cache":
             where = self.caches[cache_leaf(arg.value)]
             return roll.Ref("member", -1 - where.family, where.index)
@@ -227,6 +230,9 @@ class _Store:
             return roll.Ref("value", number, 0, True)
         maker = self.makers[root(arg.value)]
         return roll.Ref("value", *maker, arg.writes, arg.value in launch.in_place)
+
+    def _member(self, arg: Arg) -> Member:
+        return self.weights[arg.value, TILES if arg.kind == "weight" else PLAIN]
 
     def _is_leaf_token(self, arg: Arg) -> bool:
         return arg.value.node.op == "input" and arg.value not in self.makers
@@ -248,8 +254,6 @@ class _Store:
         self, loops: tuple[roll.Loop, ...], names: Mapping[Value, str]
     ) -> tuple[tuple[Buffer, ...], dict[Value, int], int]:
         """The buffers in order of first use, which one each value has, and the bytes of all."""
-        from codegen.families import tile_bytes
-
         sizes = {maker: self.nbytes(v) for v, maker in self.makers.items()}
         sizes |= {maker: tile_bytes(v.type) for v, maker in self.tiles.items()}
         inputs = [self.makers[v] for v in self.inputs]

@@ -18,6 +18,7 @@ from codegen.kernel import Arg, Kernel, Launch
 from codegen.memory_of import root
 from codegen.plan import Plan, Planned
 from codegen.source_lines import program_lines
+from codegen.variants import Variant, layer_row, variants
 from compiler.formats import FORMATS
 from compiler.graph import Node
 from compiler.text import ir_lines
@@ -64,6 +65,7 @@ class LaunchText:
     shared: str
     args: tuple[str, ...]
     note: str
+    variants: tuple[Variant, ...] = ()  # where layers choose the template arguments
     forms: str = ""  # "one": of a step of one row; "more": of others, until "last"
 
 
@@ -135,33 +137,34 @@ def _runs(plan: Plan) -> tuple[Run, ...]:
     for loop in (*plan.loops, None):
         end = loop.start if loop else len(plan.launches)
         if at < end:
-            runs.append(Run(0, _launch_texts(plan, range(at, end), None)))
+            runs.append(Run(0, _launch_texts(plan, [range(n, n + 1) for n in range(at, end)])))
         if loop:
             body = range(loop.start, loop.start + loop.period)
-            runs.append(Run(loop.count, _launch_texts(plan, body, loop.period)))
+            turns = [range(n, loop.end, loop.period) for n in body]
+            runs.append(Run(loop.count, _launch_texts(plan, turns)))
             at = loop.end
     return tuple(runs)
 
 
-def _launch_texts(plan: Plan, numbers: range, period: int | None) -> tuple[LaunchText, ...]:
-    """Launches in order; in the place of a pair that a step of one row makes in one, three."""
+def _launch_texts(plan: Plan, numbers: Sequence[range]) -> tuple[LaunchText, ...]:
+    """Launches in order, each with all its turns of a loop; in the place of a pair that a step of
+    one row makes in one, three."""
     out: list[LaunchText] = []
-    for number in numbers:
-        p = plan.launches[number]
-        after = plan.launches[number + period] if period else None
-        text = _launch(plan, p, after)
-        if p.launch.one is not None:
-            one = Planned(p.launch.one, p.one_kernel, p.node)
-            later = after.launch.one if after else None
-            single = _launch(plan, one, Planned(later, "", None) if later else None)
+    for turn in numbers:
+        turns = [plan.launches[n] for n in turn]
+        text = _launch(plan, turns)
+        ones = [Planned(p.launch.one, p.one_kernel, p.node) for p in turns if p.launch.one]
+        if ones:
+            single = _launch(plan, ones)
             out[-1:] = [replace(single, forms="one"), replace(out[-1], forms="more")]
             text = replace(text, forms="last")
         out.append(text)
     return tuple(out)
 
 
-def _launch(plan: Plan, p: Planned, after: Planned | None) -> LaunchText:
-    """The text of a launch; `after` is the same one an iteration on, in a loop."""
+def _launch(plan: Plan, turns: Sequence[Planned]) -> LaunchText:
+    """The text of a launch, alone or with its turns of a loop."""
+    p, after = turns[0], turns[1] if len(turns) > 1 else None
     launch = p.launch
     args = tuple(
         _arg(plan, arg, after.launch.args[i] if after else None, p)
@@ -171,7 +174,8 @@ def _launch(plan: Plan, p: Planned, after: Planned | None) -> LaunchText:
     grid = ", ".join(g for g in (launch.grid.x, launch.grid.y, launch.grid.z))
     grid = grid.removesuffix(", 1").removesuffix(", 1")
     note = ", ".join(dict.fromkeys(_shown(plan, a) for a in launch.args if a.writes))
-    return LaunchText(p.kernel, arguments, grid, launch.threads, launch.shared, args, note)
+    shown = (p.kernel, arguments, grid, launch.threads, launch.shared, args, note)
+    return LaunchText(*shown, variants(plan, [turn.launch for turn in turns]))
 
 
 def _shown(plan: Plan, arg: Arg) -> str:
@@ -209,6 +213,8 @@ def _arg(plan: Plan, arg: Arg, later: Arg | None, p: Planned) -> str:
 
 def _weight(plan: Plan, arg: Arg, later: Arg | None) -> str:
     layout = 1 if arg.kind == "weight" else 0
+    if later and (row := layer_row(plan, arg, later)):
+        return f"{'tiles' if layout else 'vector'}(d, {row})"
     where = plan.weights[arg.value, layout]
     step = plan.weights[later.value, layout].index - where.index if later else 0
     name = tables.family_name(plan, where.family)

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen import metadata
+from codegen import layers, metadata
 from codegen.expr import CTYPES, STRUCTS, identifier, literal
-from codegen.families import PLAIN, split_name
+from codegen.families import PLAIN, TILES, split_name
 from codegen.memory_of import root
 from codegen.plan import Plan, short_name
+from codegen.variants import table_name
 from compiler.formats import FORMATS
 from compiler.graph import Value
 from compiler.program import Input
@@ -32,6 +33,7 @@ class Row:
 @dataclass(frozen=True)
 class Tables:
     weights: tuple[Row, ...]
+    layers: tuple[Row, ...]
     caches: tuple[Row, ...]
     buffers: tuple[Row, ...]
     values: tuple[Row, ...]
@@ -48,6 +50,7 @@ def of(plan: Plan) -> Tables:
     inputs, literals = _inputs(plan)
     return Tables(
         tuple(_weight(plan, i) for i in range(len(plan.families))),
+        tuple(_layers(plan, i) for i in range(len(layers.of(plan.families).tables))),
         tuple(_cache(plan, i) for i in range(len(plan.cache_families))),
         tuple(_buffer(plan, i) for i in range(len(plan.buffers))),
         tuple(_values(plan)),
@@ -91,6 +94,12 @@ def _weight(plan: Plan, index: int) -> Row:
         f"{{{shape}}}", str(f.offset), str(f.stride), str(f.layout),
     )  # fmt: skip
     return Row(family_name(plan, index), fields)
+
+
+def _layers(plan: Plan, index: int) -> Row:
+    table = layers.of(plan.families).tables[index]
+    fields = tuple(f"{{{family_name(plan, m.family)}, {m.index}}}" for m in table.members)
+    return Row(table_name(plan, index), fields, "tiles" if table.layout == TILES else "vector")
 
 
 def _cache(plan: Plan, index: int) -> Row:

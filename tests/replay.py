@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from codegen import render, tables
-from codegen.families import tile_bytes
+from codegen import layers, render, tables
+from codegen.expr import STRUCTS
+from codegen.families import Member, tile_bytes
 from codegen.kernel import Arg
 from codegen.memory_of import root
 from codegen.plan import Plan, Planned
@@ -55,9 +56,26 @@ def emitted(plan: Plan, rows: int) -> Iterator[tuple[LaunchText, Planned, int]]:
         for layer in range(max(1, run.count)):
             for text in run.launches:
                 if text.forms not in others:
-                    yield text, launches[number], layer
+                    yield chosen(plan, text, layer), launches[number], layer
                     number += 1
     assert number == len(launches), "the step launches more or less than the plan"
+
+
+def chosen(plan: Plan, text: LaunchText, layer: int) -> LaunchText:
+    """The launch with the template arguments that its layer has."""
+    for v in text.variants:
+        parts = re.findall(r"(\w+)\[([l\d +]+)\]\.family\.type == (\w+)::GGML", v.condition)
+        types = [tabled(plan, name, eval(index, {"l": layer})) for name, index, _ in parts]
+        formats = [STRUCTS[plan.families[place.family].type.dtype] for place in types]
+        if formats == [struct for _, _, struct in parts]:
+            return replace(text, arguments=v.arguments)
+    return text
+
+
+def tabled(plan: Plan, name: str, row: int) -> Member:
+    """A row of a table of the tensors whose format differs by layer."""
+    names = [t.name for t in tables.of(plan).layers]
+    return layers.of(plan.families).tables[names.index(name)].members[row]
 
 
 def same_shape(text: LaunchText, planned: Planned) -> list[str]:
@@ -171,6 +189,11 @@ class Memory:
 
     def fixed(self, arg: Arg, spelled: str, layer: int) -> list[str]:
         """An argument that is no buffer: the weight, cache or step that the plan means."""
+        found = re.fullmatch(r"(tiles|vector)\(d, (\w+)\[([l\d +]+)\]\)", spelled)
+        if found:
+            place = self.plan.weights[arg.value, int(found[1] == "tiles")]
+            here = tabled(self.plan, found[2], eval(found[3], {"l": layer}))
+            return [] if here == place else [f"{spelled} is {here}, {place} is planned"]
         found = re.fullmatch(r"(tiles|vector|cache<\w+>)\(d, (\w+)(?:, ([l\d +]+))?\)", spelled)
         if not found:
             steps = arg.kind == "rows" or arg.value.node.op in ("input", "const")

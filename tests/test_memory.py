@@ -10,7 +10,8 @@ import pytest
 
 import examples
 import passes
-from codegen import families, memory
+from codegen import families, memory, render
+from codegen import layers as tables_of_layers
 from codegen import plan as planning
 from codegen.memory import ALIGN, Lifetime
 from codegen.plan import Plan
@@ -95,7 +96,16 @@ def test_layers_of_different_formats(name: str, change: Callable[[str, str], str
     for numerics in NUMERICS:
         made = plan_of(retyped(name, 6, change), numerics=numerics)
         assert replay(made) == []
-        assert made.loops or change is alternating, "layers of one format still share a loop"
+        assert made.loops, "layers that differ in formats alone share a loop"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_mixture_is_one_loop_as_a_single_format_is(name: str) -> None:
+    one, mixed = plan_of(program(name, 6)), plan_of(retyped(name, 6, mixture))
+    assert mixed.loops == one.loops
+    assert len(tables_of_layers.of(mixed.families).tables) == 2
+    text = render.render(mixed)
+    assert "_OF[l].family.type == Q" in text
 
 
 @pytest.mark.parametrize("name", MODELS)
