@@ -90,7 +90,7 @@ def render(plan: Plan) -> str:
         "runs": runs,
         "forms": forms,
         "few": any("FEW" in text for p in plan.launches for text in _parts(p.launch)),
-        "paged": any(p.launch.one for p in plan.launches),
+        "paged": any(p.launch.one and "pages" in p.launch.one.grid.z for p in plan.launches),
         "row_forms": _row_forms(plan),
         "formats": [FORMATS[name] for name in STRUCTS],
         "struct": STRUCTS,

@@ -154,7 +154,7 @@ def test_the_reader_exits_3_alone(reader: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (3, by_python(path).removeprefix("fault 3 "))
 
 
-AWKWARD: dict[str, MetaValue] = {
+METADATA: dict[str, MetaValue] = {
     "general.architecture": "x",
     "reals": [0.0, -0.0, 1e-5, 0.1, 1e6, 3.4028235e38, 1e-45, float("inf"), -float("inf")],
     "words": ["", "it's", "a\\b", "caf\u00e9", "two\nlines", "\x00", "??/"],
@@ -167,13 +167,13 @@ AWKWARD: dict[str, MetaValue] = {
 def test_both_spell_metadata_alike(reader: Path, tmp_path: Path) -> None:
     every, awkward = tmp_path / "every.gguf", tmp_path / "awkward.gguf"
     write_every_type(every, 32)
-    write_gguf(awkward, AWKWARD, [], lambda tensor: [])
+    write_gguf(awkward, METADATA, [], lambda tensor: [])
     for path in (every, awkward):
         done = subprocess.run([str(reader), "spell", str(path)], capture_output=True, check=True)
         meta = open_checkpoint(path).meta
         lines = sorted(f"{key} {spelled(value)}" for key, value in meta.items())
         assert sorted(done.stdout.decode().splitlines()) == lines
-    assert spelled(AWKWARD["more"]) == "[257 elements]"
+    assert spelled(METADATA["more"]) == "[257 elements]"
 
 
 @pytest.mark.parametrize(

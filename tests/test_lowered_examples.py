@@ -36,7 +36,7 @@ STEPS = (  # tokens, sequences, positions, wanted rows: a prompt of two sequence
 )
 
 # Fusions of what the examples do not do, or whose place a larger one takes in all of them.
-ELSEWHERE = {"add-norm-quant", "elementwise-chain"}
+ELSEWHERE = {"add-norm-quant", "elementwise-chain", "norm-quant"}
 
 each_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 each_numerics = pytest.mark.parametrize("numerics", NUMERICS)

@@ -41,7 +41,11 @@ CASES = {
         "0x1.43d136248490fp-2", "0x1.43d146248490fp-2", "l0.attend.q", 1, "return rope(x, theta"
     ),
     "rms eps of the last norm": Wrong(
-        "x_d, 1.0e-5f)", "x_d, 1.1e-5f)", "rmsnorm", 0, "rmsnorm(wanted(x), output_norm, eps)"
+        "embed_norm_2, 1.0e-5f)",
+        "embed_norm_2, 1.1e-5f)",
+        "embed_norm",
+        0,
+        "rmsnorm(wanted(x), output_norm, eps)",
     ),
 }
 

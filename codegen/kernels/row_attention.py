@@ -74,7 +74,7 @@ def plan(heads: Node, attention: Node, context: Context) -> Launch | None:
         Kernel("row_attention.cu.j2", "row_attention", TEMPLATES, tuple(params), fields),
         tuple(map(str, sizes)),
         tuple(args),
-        Grid("1", str(parts[0].heads), f"1 + {sizes[-1] - 1} * (pages > {2 * TEAMS})"),
+        Grid("1", str(parts[0].heads), _blocks(sizes[-1])),
         str(TEAMS * _team(width)),
         f"sizeof({shared})",
     )
@@ -86,6 +86,11 @@ def _splits(heads: int, sms: int) -> int:
     while splits < MOST_SPLITS and 2 * splits * heads <= sms:
         splits *= 2
     return splits
+
+
+def _blocks(splits: int) -> str:
+    """Blocks of a head: one where two rounds of its teams take all pages."""
+    return f"1 + {splits - 1} * (pages > {2 * TEAMS})" if splits > 1 else "1"
 
 
 def _parts(

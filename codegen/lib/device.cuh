@@ -116,8 +116,7 @@ inline unsigned supports_overlap() {
 }
 #endif
 
-// What launch() and all its kinds share: the configuration, and the opt-in to more than 48 KB of shared memory. Kernels ask
-// for one split of an SM between shared memory and L1: blocks of two that differ in it are never on an SM together.
+// What launch() and all its kinds share: the configuration, and the opt-in to more than 48 KB of shared memory.
 #ifndef __CUDACC_RTC__
 inline cudaLaunchConfig_t launch_config(cudaStream_t stream, const void* kernel, Shape shape, cudaLaunchAttribute* overlap) {
     overlap->id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -129,8 +128,6 @@ inline cudaLaunchConfig_t launch_config(cudaStream_t stream, const void* kernel,
     config.stream = stream;
     config.attrs = overlap;
     config.numAttrs = shape.early ? supports_overlap() : 0;
-    const auto carveout = cudaFuncAttributePreferredSharedMemoryCarveout;
-    check(cudaFuncSetAttribute(kernel, carveout, cudaSharedmemCarveoutMaxShared), "shared memory of a kernel");
     if (shape.shared <= 48 * 1024) return config;
     const auto limit = cudaFuncAttributeMaxDynamicSharedMemorySize;
     check(cudaFuncSetAttribute(kernel, limit, int(shape.shared)), "shared memory of a kernel");

@@ -269,9 +269,11 @@ T* cache(const Device& d, const CacheFamily& f, int l = 0) {
 
 inline int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
+// The first launch of a step waits for the step before it: those behind may read the Step table, and what earlier steps
+// left in the caches, before their own grid_dependency_wait.
 template <class... P, class... A>
 void run(Device& d, void (*kernel)(P...), dim3 grid, int threads, size_t shared, A... args) {
-  launch(d.stream, kernel, Shape{grid, dim3(threads), shared}, args...);
+  launch(d.stream, kernel, Shape{grid, dim3(threads), shared, d.launches > 0}, args...);
   const int number = d.launches++;
   if (d.after) d.after(d, number);
 }

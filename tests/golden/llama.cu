@@ -10,6 +10,7 @@
 // linear_attn_q_attn_k_attn_v                  4
 // heads                                        4
 // attention                                    4
+// row_attention                                4
 // quantize                                     4
 // linear_residual_attn_output                  4
 // glu_ffn_gate_ffn_up                          4
@@ -19,7 +20,7 @@
 // head_choose_token_embd                       1
 // choose_key                                   1
 //
-// weights 1064192 bytes, buffers 77056 bytes, caches 512 bytes a position of a sequence
+// weights 1064192 bytes, buffers 93440 bytes, caches 512 bytes a position of a sequence
 #include <cstdint>
 
 // What one step works on, on the device; kernels read the true counts here.
@@ -240,6 +241,111 @@ __global__ void __launch_bounds__(32 * WARPS) attention(const Step* step, const 
     fold_pages(s, parts, 0, count, result);
   }
   if (const int d = threadIdx.x; d < HD) {
+    const float y = end > first ? result.sum / result.total : 0.0f;
+    y_out_out[at + d] = y;
+  }
+}
+
+// llama.model:24  return rope(x, theta, interleaved=1, dims=turn, freqs=rope_freqs)
+// llama.model:30  c.k = append(c.k, k)
+// llama.model:31  c.v = append(c.v, heads(linear(n, w.attn_v), KV))
+// llama.model:32  return linear(attention(q, c.k, c.v), w.attn_output)
+//   kernel head_epilogue(heads: f32[T, 4, 16], rows: rows[T], heads_2: f32[T, 2, 16], k: cache_f16[2, 16], heads_3: f32[T, 2, 16], v: cache_f16[2, 16]) {
+//     q: f32[T, 4, 16] = rope(heads, rows, theta=10000.0, interleaved=1, dims=16)
+//     rope: f32[T, 2, 16] = rope(heads_2, rows, theta=10000.0, interleaved=1, dims=16)
+//     cast: f16[T, 2, 16] = cast(rope, dtype=f16)
+//     k_2: cache_f16[2, 16] = append(k, cast, rows)
+//     cast_2: f16[T, 2, 16] = cast(heads_3, dtype=f16)
+//     v_2: cache_f16[2, 16] = append(v, cast_2, rows)
+//     return q, k_2, v_2
+//   }
+//   l0.attention: f32[T, 64] = attention(l0.attend.q, l0.kv.k_2, l0.kv.v_2, rows)
+template <int H, int KV, int HD, int WINDOW, int TEAMS, int SPLITS>
+__global__ void __launch_bounds__(TEAMS * RowAttentionShared<uint16_t, HD, 8, TEAMS>::TEAM) row_attention(const Step* step, const float* attn_q_out, const float* attn_k_out, const float* attn_v_out, uint16_t* keys, uint16_t* values, float* y_out_out) {
+  constexpr int PAIRS = 8;
+  static constexpr double RADIANS[] = {  // a position: theta^(-2i / dims) / factor
+      0x1.0000000000000p+0, 0x1.43d136248490fp-2, 0x1.999999999999ap-4, 0x1.030dc4ea03a72p-5,
+      0x1.47ae147ae147bp-7, 0x1.9e7c6e43390b7p-9, 0x1.0624dd2f1a9fcp-10, 0x1.4b96be9c2da2cp-12,
+  };
+  using S = RowAttentionShared<uint16_t, HD, PAIRS, TEAMS>;
+  grid_dependency_trigger();
+  constexpr int row = 0;
+  const int head = blockIdx.y, kv = head / (H / KV), warp = threadIdx.x / 32, team = threadIdx.x / S::TEAM, thread = threadIdx.x % S::TEAM;
+  const int* stored = step->pages + size_t(step->seq[row]) * step->pages_per_seq;
+  const int pos = step->pos[row], end = pos + 1, first = WINDOW > 0 ? max(0, end - WINDOW) : 0;
+  const int pages = pos / PAGE + 1, page = first / PAGE;
+  const int blocks = pages - page <= 2 * TEAMS ? 1 : min(SPLITS, (pages - page + TEAMS - 1) / TEAMS);  // that share the pages
+  if (int(blockIdx.z) >= blocks) return;  // it makes nothing that a launch behind could wait for
+  auto& s = shared<S>();
+  AsyncCopies copies;
+  auto stage = [&](int round, int mine, int until) {  // keys and values of earlier steps: they may be read before the wait
+    const bool there = mine < until;
+    const uint16_t* key = cache_page<KV, HD>(keys, stored[there ? mine : page], kv);
+    const uint16_t* value = cache_page<KV, HD>(values, stored[there ? mine : page], kv);
+    stage_page<S::TEAM>(copies, s.page[round % 2][team], key, value, max(0, first - mine * PAGE), there ? min(PAGE, pos - mine * PAGE) : 0, thread);
+  };
+  const int share = blocks > 1 ? min(pages, page + SHARED_PAGES) : pages;
+  stage(0, page + int(blockIdx.z) * TEAMS + team, share);
+  const int own = stored[pages - 1];
+  fill_turns(s.turns, RADIANS, nullptr, pos);
+  grid_dependency_wait();
+  __syncthreads();
+  if (warp == 0) {  // the row's own query
+    const size_t at = size_t(head) * HD;
+    float q[ROW_VALUES<HD, 32>];
+    each_value<HD, 32>([&](int i, int d) { q[i] = attn_q_out[at + d]; });
+    turn_head<HD, PAIRS, true>(q, s.exchange[0], s.turns);
+    each_value<HD, 32>([&](int i, int d) { s.q[d] = q[i]; });
+  }
+  if (warp == 1) {  // the row's own key
+    const size_t at = size_t(kv) * HD;
+    float k[ROW_VALUES<HD, 32>];
+    each_value<HD, 32>([&](int i, int d) { k[i] = attn_k_out[at + d]; });
+    turn_head<HD, PAIRS, true>(k, s.exchange[1], s.turns);
+    each_value<HD, 32>([&](int i, int d) { s.own_key[d] = float_to_half(k[i]); });
+  }
+  if (warp == 2) {  // the row's own value
+    const size_t at = size_t(kv) * HD;
+    float v[ROW_VALUES<HD, 32>];
+    each_value<HD, 32>([&](int i, int d) { v[i] = attn_v_out[at + d]; });
+    each_value<HD, 32>([&](int i, int d) { s.own_value[d] = float_to_half(v[i]); });
+  }
+  __syncthreads();
+  if (head % (H / KV) == 0 && blockIdx.z == 0 && int(threadIdx.x) < HD) {  // one of the heads that share them keeps them
+    const size_t entry = size_t(pos % PAGE) * HD + threadIdx.x;
+    cache_page<KV, HD>(keys, own, kv)[entry] = s.own_key[threadIdx.x];
+    cache_page<KV, HD>(values, own, kv)[entry] = s.own_value[threadIdx.x];
+  }
+  auto score = [](float dot) { return dot * 0.25f; };
+  int round = 0;
+  Attended result;
+  auto attend = [&](int from, int until, int stride, PageParts<HD, SHARED_PAGES>* parts) {  // parts: null where they are folded here
+    for (; from < until; from += stride, round++) {
+      stage(round + 1, from + stride + team, until);
+      wait_copies<1>(copies);
+      __syncthreads();
+      const int mine = from + team;
+      const TeamPage at = {team, thread, max(0, first - mine * PAGE), min(PAGE, end - mine * PAGE), mine == pages - 1};
+      if (mine < until) score_page(s, s.page[round % 2][team], at, score);
+      __syncthreads();
+      if (mine < until) weigh_page(s, s.page[round % 2][team], at, parts ? parts->part(mine - page) : s.round[round % 2].part(team));
+      __syncthreads();
+      if (!parts) fold_pages(s, s.round[round % 2], 0, min(TEAMS, until - from), result);
+    }
+  };
+  if (blocks == 1) attend(page, pages, TEAMS, nullptr);
+  if constexpr (SPLITS > 1) {
+    if (blocks > 1) {
+      auto& all = shared_heads<H, HD>.head[head];
+      attend(page + int(blockIdx.z) * TEAMS, share, blocks * TEAMS, &all.parts);
+      if (!arrives_last(&all.arrived, blocks, &s.last)) return;
+      for (int p = 0; p < share - page; p += 32) fold_pages(s, all.parts, p, min(32, share - page - p), result);
+      stage(round, share + team, pages);
+      attend(share, pages, TEAMS, nullptr);
+    }
+  }
+  if (const int d = threadIdx.x; d < HD) {
+    const size_t at = size_t(head) * HD;
     const float y = end > first ? result.sum / result.total : 0.0f;
     y_out_out[at + d] = y;
   }
@@ -482,10 +588,10 @@ inline constexpr const char* KV = "f16";
 inline constexpr int VOCAB = 160;
 inline constexpr int TRAINED_CONTEXT = 256;  // tokens; 0: not said
 inline constexpr size_t WEIGHT_BYTES = 1064192;
-inline constexpr size_t BUFFER_BYTES = 77056;
+inline constexpr size_t BUFFER_BYTES = 93440;
 inline constexpr size_t CACHE_BYTES_PER_POSITION = 512;
-inline constexpr size_t LOGITS = 71168;
-inline constexpr size_t NEXT = 76800;
+inline constexpr size_t LOGITS = 87552;
+inline constexpr size_t NEXT = 93184;
 
 // What the program has read of its checkpoint's metadata: with other values it would be another program.
 struct MetaValue {
@@ -542,28 +648,28 @@ struct Value {
 };
 inline constexpr Value VALUES[] = {
     {"x", 0, 1, "f32", 2, {-1, 64}, 0, 0, 0},
-    {"l%d.attend.n.q", 0, 4, "q8", 2, {-1, 64}, 65536, 0, 7},
-    {"x.s", 0, 1, "f32", 2, {-1, 2}, 76288, 0, 0},
+    {"l%d.attend.n.q", 0, 4, "q8", 2, {-1, 64}, 81920, 0, 7},
+    {"x.s", 0, 1, "f32", 2, {-1, 2}, 92672, 0, 0},
     {"l%d.attn_q_out", 0, 4, "f32", 2, {-1, 64}, 16384, 1, 7},
-    {"l%d.attn_k_out", 0, 4, "f32", 2, {-1, 32}, 49152, 1, 7},
-    {"l%d.attn_v_out", 0, 4, "f32", 2, {-1, 32}, 57344, 1, 7},
+    {"l%d.attn_k_out", 0, 4, "f32", 2, {-1, 32}, 65536, 1, 7},
+    {"l%d.attn_v_out", 0, 4, "f32", 2, {-1, 32}, 73728, 1, 7},
     {"l%d.heads", 0, 4, "f32", 3, {-1, 4, 16}, 16384, 1, 7},
-    {"l%d.heads_2", 0, 4, "f32", 3, {-1, 2, 16}, 49152, 1, 7},
-    {"l%d.heads_3", 0, 4, "f32", 3, {-1, 2, 16}, 57344, 1, 7},
+    {"l%d.heads_2", 0, 4, "f32", 3, {-1, 2, 16}, 65536, 1, 7},
+    {"l%d.heads_3", 0, 4, "f32", 3, {-1, 2, 16}, 73728, 1, 7},
     {"l%d.attend.q", 0, 4, "f32", 3, {-1, 4, 16}, 32768, 2, 7},
-    {"l%d.attention", 0, 4, "f32", 2, {-1, 64}, 16384, 3, 7},
+    {"l%d.attention", 0, 4, "f32", 2, {-1, 64}, 49152, 3, 7},
     {"l%d.quantize", 0, 4, "q8", 2, {-1, 64}, 32768, 4, 7},
     {"l%d.x", 0, 4, "f32", 2, {-1, 64}, 16384, 5, 7},
     {"l%d.mlp.n.q", 0, 4, "q8", 2, {-1, 64}, 40960, 5, 7},
     {"l%d.x.s", 0, 4, "f32", 2, {-1, 2}, 46592, 5, 7},
     {"l%d.glu", 0, 4, "q8", 2, {-1, 96}, 32768, 6, 7},
     {"l%d.x_2", 0, 4, "f32", 2, {-1, 64}, 0, 7, 7},
-    {"l%d.x_2.s", 0, 3, "f32", 2, {-1, 2}, 76288, 7, 7},
+    {"l%d.x_2.s", 0, 3, "f32", 2, {-1, 2}, 92672, 7, 7},
     {"embed_norm", 0, 1, "q8", 2, {-2, 64}, 16384, 29, 0},
     {"embed_norm_2", 0, 1, "f32", 2, {-2, 2}, 17664, 29, 0},
-    {"logits", 0, 1, "f32", 2, {-2, 160}, 71168, 30, 0},
+    {"logits", 0, 1, "f32", 2, {-2, 160}, 87552, 30, 0},
     {"logits.keys", 0, 1, "i64", 2, {-2, 5}, 0, 30, 0},
-    {"next", 0, 1, "i32", 1, {-2}, 76800, 31, 0},
+    {"next", 0, 1, "i32", 1, {-2}, 93184, 31, 0},
 };
 inline constexpr int VALUE_COUNT = 23;
 
@@ -576,6 +682,7 @@ inline constexpr KernelInfo KERNELS[] = {
     {"linear_attn_q_attn_k_attn_v", 4},
     {"heads", 4},
     {"attention", 4},
+    {"row_attention", 4},
     {"quantize", 4},
     {"linear_residual_attn_output", 4},
     {"glu_ffn_gate_ffn_up", 4},
@@ -585,9 +692,12 @@ inline constexpr KernelInfo KERNELS[] = {
     {"head_choose_token_embd", 1},
     {"choose_key", 1},
 };
-inline constexpr int KERNEL_COUNT = 12;
+inline constexpr int KERNEL_COUNT = 13;
 
 // ---- the step
+
+// Steps differ in their launches by whether a row attends to more pages of a cache than these.
+constexpr int FEW_PAGES = 4, MANY_PAGES = 1 << 24;
 
 // Three allocations and a stream; `after` is told of each launch.
 struct Device {
@@ -599,6 +709,7 @@ struct Device {
   Step* step;
   int launches;
   void (*after)(Device&, int launch);
+  int pages = MANY_PAGES;  // of a cache that a row of the step attends to, at most
 };
 
 // The parts of a quantized value of `count` elements at `at`.
@@ -642,23 +753,23 @@ struct Buffers {
   int* next;  // next: i32[R]
   explicit Buffers(uint8_t* at) {
     attn_q_out = (float*)(at + 16384);
-    attn_k_out = (float*)(at + 49152);
-    attn_v_out = (float*)(at + 57344);
+    attn_k_out = (float*)(at + 65536);
+    attn_v_out = (float*)(at + 73728);
     attend_q = (float*)(at + 32768);
-    attention = (float*)(at + 16384);
+    attention = (float*)(at + 49152);
     quantize = q8_at(at + 32768, 4096);
     x = (float*)(at + 16384);
     mlp_n_q = q8_at(at + 40960, 4096);
     x_s = (float*)(at + 46592);
     glu = q8_at(at + 32768, 6144);
     x_2 = (float*)(at + 0);
-    attend_n_q = q8_at(at + 65536, 4096);
-    x_2_s = (float*)(at + 76288);
+    attend_n_q = q8_at(at + 81920, 4096);
+    x_2_s = (float*)(at + 92672);
     attn_q_out_2 = (float*)(at + 16384);
-    attn_k_out_2 = (float*)(at + 49152);
-    attn_v_out_2 = (float*)(at + 57344);
+    attn_k_out_2 = (float*)(at + 65536);
+    attn_v_out_2 = (float*)(at + 73728);
     attend_q_2 = (float*)(at + 32768);
-    attention_2 = (float*)(at + 16384);
+    attention_2 = (float*)(at + 49152);
     quantize_2 = q8_at(at + 32768, 4096);
     x_3 = (float*)(at + 16384);
     mlp_n_q_2 = q8_at(at + 40960, 4096);
@@ -667,9 +778,9 @@ struct Buffers {
     x_2_2 = (float*)(at + 0);
     embed_norm = q8_at(at + 16384, 512);
     embed_norm_2 = (float*)(at + 17664);
-    logits = (float*)(at + 71168);
+    logits = (float*)(at + 87552);
     logits_keys = (long long*)(at + 0);
-    next = (int*)(at + 76800);
+    next = (int*)(at + 93184);
   }
 };
 
@@ -690,9 +801,11 @@ T* cache(const Device& d, const CacheFamily& f, int l = 0) {
 
 inline int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
+// The first launch of a step waits for the step before it: those behind may read the Step table, and what earlier steps
+// left in the caches, before their own grid_dependency_wait.
 template <class... P, class... A>
 void run(Device& d, void (*kernel)(P...), dim3 grid, int threads, size_t shared, A... args) {
-  launch(d.stream, kernel, Shape{grid, dim3(threads), shared}, args...);
+  launch(d.stream, kernel, Shape{grid, dim3(threads), shared, d.launches > 0}, args...);
   const int number = d.launches++;
   if (d.after) d.after(d, number);
 }
@@ -706,14 +819,20 @@ void launch_all(Device& d, [[maybe_unused]] int rows, [[maybe_unused]] int wante
       d.step, d.step->token, tiles(d, TOKEN_EMBD), vector(d, ATTN_NORM), b.x_2, b.attend_n_q, b.x_2_s);
   for (int l = 0; l < 3; l++) {
     // l0.attn_q_out: f32[T, 64], l0.attn_k_out: f32[T, 32], l0.attn_v_out: f32[T, 32]
-    run(d, linear_attn_q_attn_k_attn_v<64, RowForm<ROWS, LinearShape<64, 1, 1>, Q8, 1, 1>, ROWS, Q8_0, 64, Q8_0, 32, Q8_0, 32>, dim3(ceil_div(64, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)) + ceil_div(32, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)) + ceil_div(32, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 32 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 1, 1>, Q8, 1, 1>::Shared),
+    run(d, linear_attn_q_attn_k_attn_v<64, RowForm<ROWS, LinearShape<64, 1, 1, 1>, Q8, 1, 1>, ROWS, Q8_0, 64, Q8_0, 32, Q8_0, 32>, dim3(ceil_div(64, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)) + ceil_div(32, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)) + ceil_div(32, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 64 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 1, 1, 1>, Q8, 1, 1>::Shared),
         d.step, b.attend_n_q, tiles(d, ATTN_Q, l), b.x_2_s, tiles(d, ATTN_K, l), tiles(d, ATTN_V, l), b.attn_q_out, b.attn_k_out, b.attn_v_out);
-    // l0.attend.q: f32[T, 4, 16], l0.kv.k_2: cache_f16[2, 16], l0.kv.v_2: cache_f16[2, 16]
-    run(d, heads<16, 4, 4, 2, 2>, dim3(rows, 2), 128, sizeof(HeadsShared<16, 8, 4>),
-        d.step, b.attn_q_out, b.attend_q, b.attn_k_out, cache<uint16_t>(d, KV_K_CACHE, l), b.attn_v_out, cache<uint16_t>(d, KV_V_CACHE, l));
-    // l0.attention: f32[T, 64]
-    run(d, attention<4, 2, 16, 0, 8, 1>, dim3(rows, 4), 256, sizeof(AttentionShared<uint16_t, 16, 8>),
-        d.step, b.attend_q, cache<uint16_t>(d, KV_K_CACHE, l), cache<uint16_t>(d, KV_V_CACHE, l), b.attention);
+    if constexpr (ROWS == 1) {
+      // l0.kv.k_2: cache_f16[2, 16], l0.kv.v_2: cache_f16[2, 16], l0.attention: f32[T, 64]
+      run(d, row_attention<4, 2, 16, 0, 2, 1>, dim3(1, 4), 128, sizeof(RowAttentionShared<uint16_t, 16, 8, 2>),
+          d.step, b.attn_q_out, b.attn_k_out, b.attn_v_out, cache<uint16_t>(d, KV_K_CACHE, l), cache<uint16_t>(d, KV_V_CACHE, l), b.attention);
+    } else {
+      // l0.attend.q: f32[T, 4, 16], l0.kv.k_2: cache_f16[2, 16], l0.kv.v_2: cache_f16[2, 16]
+      run(d, heads<16, 4, 4, 2, 2>, dim3(rows, 2), 128, sizeof(HeadsShared<16, 8, 4>),
+          d.step, b.attn_q_out, b.attend_q, b.attn_k_out, cache<uint16_t>(d, KV_K_CACHE, l), b.attn_v_out, cache<uint16_t>(d, KV_V_CACHE, l));
+      // l0.attention: f32[T, 64]
+      run(d, attention<4, 2, 16, 0, 8, 1>, dim3(rows, 4), 256, sizeof(AttentionShared<uint16_t, 16, 8>),
+          d.step, b.attend_q, cache<uint16_t>(d, KV_K_CACHE, l), cache<uint16_t>(d, KV_V_CACHE, l), b.attention);
+    }
     // l0.quantize: q8[T, 64]
     run(d, quantize<64, 32>, dim3(rows), 32, 0,
         d.step, b.attention, b.quantize);
@@ -721,21 +840,27 @@ void launch_all(Device& d, [[maybe_unused]] int rows, [[maybe_unused]] int wante
     run(d, linear_residual_attn_output<64, 64, RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 1, 1>, ROWS, Q8_0>, dim3(ceil_div(64, 32 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 128 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 1, 1>::Shared),
         d.step, b.quantize, tiles(d, ATTN_OUTPUT, l), b.x_2, b.x, vector(d, FFN_NORM, l), b.mlp_n_q, b.x_s);
     // l0.glu: q8[T, 96]
-    run(d, glu_ffn_gate_ffn_up<96, 64, RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 2, 1>, ROWS, Q8_0, Q8_0>, dim3(ceil_div(96, 32 * (ROWS <= 8) + (ROWS >> 1) * (ROWS > 8)), ceil_div(rows, ROWS)), 128 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 2, 1>::Shared),
+    run(d, glu_ffn_gate_ffn_up<96, 64, RowForm<ROWS, LinearShape<64, 4, 4, 1>, Q8, 2, 1>, ROWS, Q8_0, Q8_0>, dim3(ceil_div(96, 32 * (ROWS <= 8) + (ROWS >> 1) * (ROWS > 8)), ceil_div(rows, ROWS)), 160 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 4, 1>, Q8, 2, 1>::Shared),
         d.step, b.mlp_n_q, tiles(d, FFN_GATE, l), tiles(d, FFN_UP, l), b.x_s, b.glu);
     // l0.x_2: f32[T, 64], l1.attend.n.q: q8[T, 64], l0.x_2.s: f32[T, 2]
     run(d, linear_residual_ffn_down<64, 96, RowForm<ROWS, LinearShape<96, 4, 4>, Q8, 1, 1>, ROWS, Q8_0>, dim3(ceil_div(64, 32 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 128 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<96, 4, 4>, Q8, 1, 1>::Shared),
         d.step, b.glu, tiles(d, FFN_DOWN, l), b.x, b.x_2, vector(d, ATTN_NORM, l + 1), b.attend_n_q, b.x_2_s);
   }
   // l3.attn_q_out: f32[T, 64], l3.attn_k_out: f32[T, 32], l3.attn_v_out: f32[T, 32]
-  run(d, linear_attn_q_attn_k_attn_v<64, RowForm<ROWS, LinearShape<64, 1, 1>, Q8, 1, 1>, ROWS, Q8_0, 64, Q8_0, 32, Q8_0, 32>, dim3(ceil_div(64, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)) + ceil_div(32, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)) + ceil_div(32, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 32 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 1, 1>, Q8, 1, 1>::Shared),
+  run(d, linear_attn_q_attn_k_attn_v<64, RowForm<ROWS, LinearShape<64, 1, 1, 1>, Q8, 1, 1>, ROWS, Q8_0, 64, Q8_0, 32, Q8_0, 32>, dim3(ceil_div(64, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)) + ceil_div(32, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)) + ceil_div(32, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 64 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 1, 1, 1>, Q8, 1, 1>::Shared),
       d.step, b.attend_n_q, tiles(d, ATTN_Q, 3), b.x_2_s, tiles(d, ATTN_K, 3), tiles(d, ATTN_V, 3), b.attn_q_out_2, b.attn_k_out_2, b.attn_v_out_2);
-  // l3.attend.q: f32[T, 4, 16], l3.kv.k_2: cache_f16[2, 16], l3.kv.v_2: cache_f16[2, 16]
-  run(d, heads<16, 4, 4, 2, 2>, dim3(rows, 2), 128, sizeof(HeadsShared<16, 8, 4>),
-      d.step, b.attn_q_out_2, b.attend_q_2, b.attn_k_out_2, cache<uint16_t>(d, KV_K_CACHE, 3), b.attn_v_out_2, cache<uint16_t>(d, KV_V_CACHE, 3));
-  // l3.attention: f32[T, 64]
-  run(d, attention<4, 2, 16, 0, 8, 1>, dim3(rows, 4), 256, sizeof(AttentionShared<uint16_t, 16, 8>),
-      d.step, b.attend_q_2, cache<uint16_t>(d, KV_K_CACHE, 3), cache<uint16_t>(d, KV_V_CACHE, 3), b.attention_2);
+  if constexpr (ROWS == 1) {
+    // l3.kv.k_2: cache_f16[2, 16], l3.kv.v_2: cache_f16[2, 16], l3.attention: f32[T, 64]
+    run(d, row_attention<4, 2, 16, 0, 2, 1>, dim3(1, 4), 128, sizeof(RowAttentionShared<uint16_t, 16, 8, 2>),
+        d.step, b.attn_q_out_2, b.attn_k_out_2, b.attn_v_out_2, cache<uint16_t>(d, KV_K_CACHE, 3), cache<uint16_t>(d, KV_V_CACHE, 3), b.attention_2);
+  } else {
+    // l3.attend.q: f32[T, 4, 16], l3.kv.k_2: cache_f16[2, 16], l3.kv.v_2: cache_f16[2, 16]
+    run(d, heads<16, 4, 4, 2, 2>, dim3(rows, 2), 128, sizeof(HeadsShared<16, 8, 4>),
+        d.step, b.attn_q_out_2, b.attend_q_2, b.attn_k_out_2, cache<uint16_t>(d, KV_K_CACHE, 3), b.attn_v_out_2, cache<uint16_t>(d, KV_V_CACHE, 3));
+    // l3.attention: f32[T, 64]
+    run(d, attention<4, 2, 16, 0, 8, 1>, dim3(rows, 4), 256, sizeof(AttentionShared<uint16_t, 16, 8>),
+        d.step, b.attend_q_2, cache<uint16_t>(d, KV_K_CACHE, 3), cache<uint16_t>(d, KV_V_CACHE, 3), b.attention_2);
+  }
   // l3.quantize: q8[T, 64]
   run(d, quantize<64, 32>, dim3(rows), 32, 0,
       d.step, b.attention_2, b.quantize_2);
@@ -743,7 +868,7 @@ void launch_all(Device& d, [[maybe_unused]] int rows, [[maybe_unused]] int wante
   run(d, linear_residual_attn_output<64, 64, RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 1, 1>, ROWS, Q8_0>, dim3(ceil_div(64, 32 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 128 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 1, 1>::Shared),
       d.step, b.quantize_2, tiles(d, ATTN_OUTPUT, 3), b.x_2, b.x_3, vector(d, FFN_NORM, 3), b.mlp_n_q_2, b.x_s_2);
   // l3.glu: q8[T, 96]
-  run(d, glu_ffn_gate_ffn_up<96, 64, RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 2, 1>, ROWS, Q8_0, Q8_0>, dim3(ceil_div(96, 32 * (ROWS <= 8) + (ROWS >> 1) * (ROWS > 8)), ceil_div(rows, ROWS)), 128 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 2, 1>::Shared),
+  run(d, glu_ffn_gate_ffn_up<96, 64, RowForm<ROWS, LinearShape<64, 4, 4, 1>, Q8, 2, 1>, ROWS, Q8_0, Q8_0>, dim3(ceil_div(96, 32 * (ROWS <= 8) + (ROWS >> 1) * (ROWS > 8)), ceil_div(rows, ROWS)), 160 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 4, 1>, Q8, 2, 1>::Shared),
       d.step, b.mlp_n_q_2, tiles(d, FFN_GATE, 3), tiles(d, FFN_UP, 3), b.x_s_2, b.glu_2);
   // l3.x_2: f32[T, 64]
   run(d, linear_residual_ffn_down_2<64, 96, RowForm<ROWS, LinearShape<96, 1, 1>, Q8, 1, 1>, ROWS, Q8_0>, dim3(ceil_div(64, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 32 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<96, 1, 1>, Q8, 1, 1>::Shared),

@@ -234,9 +234,10 @@ struct Buffers {
 
 inline int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
+// One behind another: what is read before grid_dependency_wait is no weight of a checkpoint here, a launch makes it.
 template <class... P, class... A>
 void run(Device& d, void (*kernel)(P...), dim3 grid, int threads, size_t shared, A... args) {
-  launch_apart(d.stream, kernel, Shape{grid, dim3(threads), shared}, args...);
+  launch(d.stream, kernel, Shape{grid, dim3(threads), shared, false}, args...);
   const int number = d.launches++;
   if (d.after) d.after(d, number);
 }
