@@ -27,7 +27,9 @@ from compiler.formats import FORMATS
 ROOT = Path(__file__).parents[1]
 HARNESS = (ROOT / "tests/cxx/linear_mma.cu").read_text()
 KERNEL, TIMES = (ROOT / "benchmarks/gpu_mma.cu").read_text().split("// ---- times\n")
-TILES = (ROOT / "codegen/lib/linear_mma.cuh").read_text()
+TILES = "".join(
+    (ROOT / f"codegen/lib/{name}.cuh").read_text() for name in ("tile_stages", "linear_mma")
+)
 COMMAND = (
     *("nvcc", "-std=c++17", "-O3", "-fmad=false", "--split-compile=0", "-diag-suppress", "177"),
     "-gencode=arch=compute_90a,code=sm_90a",
