@@ -14,12 +14,17 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
 import numpy as np
+
+from runtime import toolchain
 
 RECORD = """
 struct WaitRecord { unsigned long long began, waited; };
@@ -62,19 +67,14 @@ def instrumented(text: str) -> str:
     return text
 
 
-def build(text: str, to: Path) -> Path:
-    if to.exists():
-        return to
-    source = to.with_suffix(".cu")
-    source.write_text(text)
-    flags = ["-std=c++17", "-O3", "-fmad=false", "-gencode=arch=compute_90a,code=sm_90a"]
-    subprocess.run(["nvcc", *flags, "-o", str(to), str(source)], check=True)
-    return to
+def build(text: str) -> Path:
+    return toolchain.build(text, "cuda", ("sm_90a",))
 
 
-def run(binary: Path, weights: Path, tokens: str, n: int) -> dict[str, object]:
-    command = [str(binary.resolve()), "--weights", str(weights), "--tokens", tokens, "-n", str(n)]
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, cwd=binary.parent)
+def run(binary: Path, words: list[str], folder: str) -> dict[str, object]:
+    """What a binary reports; its timeline.bin, where it writes one, is in the folder."""
+    command = [str(binary), *words, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     if done.returncode:
         sys.exit(f"{command}: {done.returncode} {done.stderr[-500:]}")
     return json.loads(done.stderr.strip().splitlines()[-1])
@@ -124,26 +124,21 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, required=True)
     parser.add_argument("--context", type=int, default=1, help="tokens of the prompt")
     parser.add_argument("-n", type=int, default=128)
-    parser.add_argument("--work", type=Path, default=Path("/tmp/monocu-timeline"))
     args = parser.parse_args()
-    args.work.mkdir(parents=True, exist_ok=True)
     text = args.file.read_text()
     tokens = ",".join(str(1 + i * 7 % 150) for i in range(args.context))
-    texts = {"plain": text, "timed": instrumented(text)}
+    words = ["--weights", str(args.weights.resolve()), "--tokens", tokens, "-n", str(args.n)]
     with ThreadPoolExecutor() as pool:
-        paths = [args.work / f"{args.file.stem}-{kind}" for kind in texts]
-        plain, timed = pool.map(build, texts.values(), paths)
-    speeds = [run(plain, args.weights, tokens, args.n) for _ in range(3)]
+        plain, timed = pool.map(build, (text, instrumented(text)))
+    with tempfile.TemporaryDirectory() as folder:
+        speeds = [run(plain, words, folder) for _ in range(3)]
+        run(timed, words, folder)
+        record = np.dtype([("began", "<u8"), ("waited", "<u8")])
+        records = np.fromfile(Path(folder) / "timeline.bin", record)
     middle = sorted(float(str(s["decode_tokens_per_second"])) for s in speeds)[1]
     said = f"{middle:.1f} tokens/s, {1e6 / middle:.1f} us a token"
-    print(
-        f"{args.file.name}: behind {args.context} tokens, decode {said}; {speeds[0]['tokens']}"[
-            :300
-        ]
-    )
-    run(timed, args.weights, tokens, args.n)
-    record = np.dtype([("began", "<u8"), ("waited", "<u8")])
-    report(np.fromfile(args.work / "timeline.bin", record), launches_of(text))
+    print(f"{args.file.name}: behind {args.context} tokens, decode {said}")
+    report(records, launches_of(text))
 
 
 if __name__ == "__main__":
