@@ -10,6 +10,8 @@ from collections.abc import Iterable
 
 from codegen.kernel import Launch
 
+FEW_PAGES = 4  # of a cache: steps whose one row attends to no more have launches of their own
+MANY_PAGES = 1 << 24  # what `pages` is in other steps
 # (rows at most, row group); tiles of 64 and of 128 rows run on tensor cores
 FEW_ROWS = ((1, 1), (4, 4), (None, 8))
 MANY_ROWS = ((1, 1), (4, 4), (16, 8), (256, 64), (None, 128))

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 
-from codegen.forms import row_forms
+from codegen.forms import MANY_PAGES, row_forms
 from codegen.kernel import Context, Launch, Refusal
 from compiler.graph import Node
 
 BLOCKS_X, BLOCKS_Y = 2**31 - 1, 65535
-MANY_PAGES = 1 << 24
 
 
 def check(node: Node, launch: Launch, context: Context) -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from codegen import limits
-from codegen.kernel import Context, Launch
+from codegen.kernel import Context
 from codegen.kernels import row_attention
+from codegen.launching import Launches
 from codegen.memory_of import root
 from compiler.graph import Graph, Node
+from compiler.types import CACHES
 
-Launched = tuple[Launch, Node | None]
 
-
-def with_one_row(launches: Sequence[Launched], graph: Graph, context: Context) -> list[Launched]:
+def with_one_row(launches: Launches, graph: Graph, context: Context) -> Launches:
     """The same launches, those of attention with what a step of one row launches instead."""
     out = list(launches)
     for at, ((_, before), (launch, node)) in enumerate(pairwise(launches), 1):
@@ -34,7 +33,7 @@ def _feeds_alone(heads: Node, attention: Node, graph: Graph) -> bool:
         return False
     made = {heads.result(i) for i in range(len(heads.types))}
     read = {root(v) for v in attention.operands}
-    values = {v for v in made if v.type.dtype not in ("cache_f16", "cache_f32")}
+    values = {v for v in made if v.type.dtype not in CACHES}
     if not made <= read:
         return False
     others = (n for n in graph.nodes() if n is not attention)

@@ -20,7 +20,7 @@ from codegen.families import (
     weight_families,
 )
 from codegen.kernel import Arg, Context, Kernel, Launch
-from codegen.launching import launches_of
+from codegen.launching import Launches, launches_of
 from codegen.memory_of import cache_leaf, is_view, root
 from codegen.one_row import with_one_row
 from compiler.graph import Graph, Node, Value
@@ -154,9 +154,7 @@ def _unread_logits(program: Program) -> frozenset[Value]:
     return frozenset(found) - read
 
 
-def _name(
-    launches: Sequence[tuple[Launch, Node | None]],
-) -> tuple[dict[str, Kernel], dict[Kernel, str]]:
+def _name(launches: Launches) -> tuple[dict[str, Kernel], dict[Kernel, str]]:
     """Each distinct kernel once, called after what it computes, and as no helper is."""
     kernels: dict[str, Kernel] = {}
     named: dict[Kernel, str] = {}

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from codegen import library, tables
 from codegen.driver import driver_text
 from codegen.expr import STRUCTS, literal
-from codegen.forms import have_many, row_forms
+from codegen.forms import FEW_PAGES, MANY_PAGES, have_many, row_forms
 from codegen.kernel import Arg, Kernel, Launch
 from codegen.memory_of import root
 from codegen.plan import Plan, Planned
@@ -91,6 +91,8 @@ def render(plan: Plan) -> str:
         "forms": forms,
         "few": any("FEW" in text for p in plan.launches for text in _parts(p.launch)),
         "paged": any(p.launch.one and "pages" in p.launch.one.grid.z for p in plan.launches),
+        "few_pages": FEW_PAGES,
+        "many_pages": MANY_PAGES,
         "row_forms": _row_forms(plan),
         "formats": [FORMATS[name] for name in STRUCTS],
         "struct": STRUCTS,
@@ -118,8 +120,7 @@ def _kernel(plan: Plan, name: str, kernel: Kernel) -> KernelText:
         name=name, kernel=kernel, params=params, template_line=line, **dict(kernel.fields)
     )
     nodes = plan.nodes_of(name)
-    shown = dict.fromkeys(_same_kind(nodes))
-    ir = tuple(line for n in shown for line in ir_lines(n, dict(plan.names)))
+    ir = tuple(line for n in _same_kind(nodes) for line in ir_lines(n, dict(plan.names)))
     return KernelText(name, program_lines(plan, nodes), ir, text.strip("\n"))
 
 

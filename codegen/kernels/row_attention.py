@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from codegen.elements import fixed, integer
 from codegen.expr import ctype
+from codegen.forms import FEW_PAGES
 from codegen.kernel import Arg, Context, Grid, Kernel, Launch, Param
 from codegen.kernels.arguments import Arguments
 from codegen.kernels.attention import MOST_SPLITS, WIDEST, epilogue_lines, score_text
@@ -18,7 +19,7 @@ from compiler.graph import Node, Value
 from compiler.types import ROWS
 
 PAGE = 64  # positions
-TEAMS = 2  # pages at once
+TEAMS = FEW_PAGES // 2  # pages at once: a block alone takes few pages in two rounds
 TEMPLATES = ("int H", "int KV", "int HD", "int WINDOW", "int TEAMS", "int SPLITS")
 BYTES = {"float": 4, "uint16_t": 2}  # of a cache's element
 PARTS = ("q", "own_key", "own_value")  # where a block has them
@@ -90,7 +91,7 @@ def _splits(heads: int, sms: int) -> int:
 
 def _blocks(splits: int) -> str:
     """Blocks of a head: one where two rounds of its teams take all pages."""
-    return f"1 + {splits - 1} * (pages > {2 * TEAMS})" if splits > 1 else "1"
+    return f"1 + {splits - 1} * (pages > {FEW_PAGES})" if splits > 1 else "1"
 
 
 def _parts(

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from codegen import render, tables
 from codegen.expr import CTYPES
 from codegen.families import TILES
-from codegen.forms import group_of_rows, have_many
+from codegen.forms import MANY_PAGES, group_of_rows, have_many
 from codegen.kernel import Arg, Launch
-from codegen.limits import MANY_PAGES
 from codegen.memory_of import root
 from codegen.plan import Plan, Planned
 from compiler.api.tiles import tiled
