@@ -3,13 +3,13 @@
     python benchmarks/gpu_fuzz.py --out DIR [--n 20000] [--minutes 8] [--jobs J] [--seed S]
     compute-sanitizer --tool memcheck python benchmarks/gpu_fuzz.py --n 200 --jobs 1
 
-The samples of every op and the example op programs come first. Each job makes programs of a seed,
-runs them on the VM, compiles some 50 at once by NVRTC (most with less optimization than what
-ships, every fifth unit as it ships; --full: all) and launches them. With --jobs 1 everything is in
-this one process, as tools that watch a process need it. Prints a line of progress every few
-seconds, each failure, and a total; a program that differs goes to DIR as NAME.model, for
-`monocu fuzz --rerun`. Exit 1 where bits differ. --target twin: the same launches on the CPU by g++,
-where no GPU is.
+The samples of every op, the example op programs and all pairs of special values come first. Each
+job makes programs of a seed, runs them on the VM, compiles some 50 at once by NVRTC (most with less
+optimization than what ships, every fifth unit as it ships; --full: all) and launches them. With
+--jobs 1 everything is in this one process, as tools that watch a process need it. Prints a line of
+progress every few seconds, each failure, and a total; a program that differs goes to DIR as
+NAME.model, for `monocu fuzz --rerun`. Exit 1 where bits differ. --target twin: the same launches on
+the CPU by g++, where no GPU is.
 """
 
 from __future__ import annotations

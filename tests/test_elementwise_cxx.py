@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from compiler.fuzz.special import edges_of
 from compiler.ops import Op, bound, load
-from tests.awkward import SPECIAL, differing, pairs, random_floats
+from tests.awkward import EDGES, SPECIAL, differing, pairs, random_floats
 
 LIB = Path(__file__).parents[1] / "codegen/lib"
 OPS = [op for op in load().values() if op.expression]
@@ -61,14 +62,14 @@ def call(
 
 def operands_of(count: int, dtype: str) -> list[np.ndarray]:
     if dtype == "f32":
-        special, random = pairs(SPECIAL), (random_floats(50000, 1), random_floats(50000, 2))
+        special = pairs(SPECIAL) if count == 2 else (EDGES,)
+        random = random_floats(50000, 1), random_floats(50000, 2)
         near = np.random.default_rng(3).standard_normal((2, 50000)).astype(np.float32) * 4
         return [np.concatenate([special[i], random[i], near[i]]) for i in range(count)]
     limit, kind = np.iinfo(NUMPY[dtype]), NUMPY[dtype]
-    edges = np.array([0, 1, -1, 2, 7, -7, limit.max, limit.min, limit.max - 1, limit.min + 1], kind)
     rng = np.random.default_rng(4)
     random = rng.integers(limit.min, limit.max, (2, 20000), dtype=kind)
-    both = np.repeat(edges, len(edges)), np.tile(edges, len(edges))
+    both = pairs(edges_of(dtype))
     return [np.concatenate([both[i], random[i]]) for i in range(count)]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compiler.exact import round_bf16
+from compiler.fuzz.special import SPECIAL
 from compiler.types import BLOCKS, GROUP, Type, whole
 from runtime.inputs import plain_dtype
 
@@ -23,15 +24,6 @@ EXPONENTS = {"wide": (-40, 30), "huge": (110, 125), "tiny": (-149, -120)}  # of 
 HEADS = (1, 2, 3, 4, 6)
 HEAD_DIMS = (1, 2, 8, 16, 17, 32, 33, 64, 96)
 
-_BITS = (
-    *(0x00000000, 0x00000001, 0x007FFFFF, 0x00400000, 0x00800000, 0x00800001, 0x33000000),
-    *(0x33800001, 0x38800000, 0x387FFFFF, 0x477FEFFF, 0x477FF000, 0x3F000000, 0x3F000001),
-    *(0x3F800000, 0x3F800001, 0x3F7FFFFF, 0x3F808000, 0x40200000, 0x42B17218, 0x4B000000),
-    *(0x4F000000, 0x5F000000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000),
-)
-SPECIAL = np.array([b | sign for b in _BITS for sign in (0, 0x80000000)], np.uint32).view(
-    np.float32
-)
 # How the numbers of a program's inputs are drawn, and of how many programs in twenty: "awkward" is
 # one special number in twenty, "rows" a row of them, "repeats" rows that are equal. In all but the
 # first two styles each input is drawn so with a chance of one half; "ties" are in all.

@@ -1,4 +1,5 @@
-"""Programs that are known, the samples of every op and the example op programs, as cases.
+"""Programs that are known as cases: the samples of every op, the example op programs, and programs
+that meet special values.
 
 Each in all numerics, once with every fusion held back and once with all of them, where that makes
 another graph.
@@ -13,6 +14,7 @@ import examples
 import passes
 from compiler.fuzz import spell
 from compiler.fuzz.generate import UNIT, Case
+from compiler.fuzz.special_cases import special_cases
 from compiler.ops import load
 from compiler.target import HOST, NUMERICS
 
@@ -22,7 +24,7 @@ def known_units() -> list[list[Case]]:
     """All of them, cut into units: cases of the same rows, with equal options together."""
     groups: dict[object, list[Case]] = {}
     seen: set[object] = set()
-    programs = known_programs()
+    programs = [*known_programs(), *special_cases()]
     for numerics in NUMERICS:
         for hold in ((), passes.names()):
             for case in programs:
