@@ -8,18 +8,23 @@ from __future__ import annotations
 import numpy as np
 
 from compiler.fuzz.check import check
+from compiler.fuzz.generate import Case
 from compiler.fuzz.known import known_units
 from compiler.fuzz.special_cases import rows_of, special_cases
+from compiler.fuzz.truths import truth_cases
 from compiler.ops import load
 from tests.awkward import EDGES, SPECIAL
 
 
 def test_the_host_gives_the_bits_of_the_vm() -> None:
-    cases = special_cases()
-    report = check(cases, ("host",))
-    assert not report.failures, "\n".join(map(str, report.failures))
-    assert not report.refused
-    assert report.programs == len(cases)
+    """Together with the truth lines of op records; programs of the same rows are one binary."""
+    units: dict[bytes, list[Case]] = {}
+    for case in (*special_cases(), *truth_cases()):
+        units.setdefault(case.places.tobytes(), []).append(case)
+    for unit in units.values():
+        report = check(unit, ("host",))
+        assert not report.failures, "\n".join(map(str, report.failures))
+        assert not report.refused
 
 
 def test_every_op_of_elements_and_of_rows_has_cases() -> None:
@@ -28,6 +33,7 @@ def test_every_op_of_elements_and_of_rows_has_cases() -> None:
     assert found == wanted
     known = {case.name.split("-")[0] for unit in known_units() for case in unit}
     assert {f"{name}.special" for name in wanted} <= known
+    assert {case.name.split("-")[0] for case in truth_cases()} <= known
 
 
 def test_there_are_64_of_both_signs_and_of_every_kind() -> None:

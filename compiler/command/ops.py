@@ -8,7 +8,12 @@ DOC = "The ops of the language: name, parameters (name:kind=default; ? may be le
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("op", metavar="NAME", nargs="?", help="one op, with its samples")
+    parser.add_argument(
+        "op",
+        metavar="NAME",
+        nargs="?",
+        help="one op, with its truth table and samples",
+    )
     parser.add_argument("--all", action="store_true", help="those that only passes make, too")
 
 
@@ -35,6 +40,8 @@ def one(op: object) -> int:
     print(f"{op.name}({op.signature})\n  {op.doc}")
     if op.traits:
         print(f"  traits: {', '.join(sorted(op.traits))}")
+    if op.truths:
+        print("\n".join(("", "  of special values:", *(f"  {line}" for line in op.truths))))
     for sample in op.samples:
         print("\n" + "\n".join(f"  {line}" for line in sample.splitlines()))
     return 0

@@ -15,6 +15,7 @@ import passes
 from compiler.fuzz import spell
 from compiler.fuzz.generate import UNIT, Case
 from compiler.fuzz.special_cases import special_cases
+from compiler.fuzz.truths import truth_cases
 from compiler.ops import load
 from compiler.target import HOST, NUMERICS
 
@@ -24,7 +25,7 @@ def known_units() -> list[list[Case]]:
     """All of them, cut into units: cases of the same rows, with equal options together."""
     groups: dict[object, list[Case]] = {}
     seen: set[object] = set()
-    programs = [*known_programs(), *special_cases()]
+    programs = [*known_programs(), *special_cases(), *truth_cases()]
     for numerics in NUMERICS:
         for hold in ((), passes.names()):
             for case in programs:

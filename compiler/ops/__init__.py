@@ -74,6 +74,8 @@ class Op:
     value or row a row); "weight" (takes a weight in the checkpoint's format); "effect" (its
     operand is consumed); "internal" (passes make it; the source may not call it).
     samples: small op programs, as text that the command line runs.
+    truths: what special values give, as `call = result`: operands as lists, `cache(x)` for a cache
+    that holds x. compiler/fuzz/truths.py reads them, and tests hold each.
     """
 
     name: str
@@ -91,6 +93,7 @@ class Op:
     )
     expression: Mapping[str, str] | None = None
     traits: frozenset[str] = frozenset()
+    truths: tuple[str, ...] = ()
 
     @property
     def params(self) -> tuple[Param, ...]:

@@ -117,6 +117,15 @@ define(
         doc="softmax(scale * q . k) v of q[T, H, HD] over the positions of its sequence up to its "
         "own in caches [KV, HD], the last `window` if not 0: f32[T, H * HD]; softcap: scores are "
         "softcap * tanh(score / softcap); sinks[H]: a score more for each head, without a value",
+        truths=(
+            "attention([[[1.0]]], cache([[[nan]]]), cache([[[-0.0]]]), rows=[[0, 0]]) = [[nan]]",
+            "attention([[[1.0]]], cache([[[-inf]]]), cache([[[1.0]]]), rows=[[0, 0]]) = [[nan]]",
+            "attention([[[1.0]]], cache([[[1.0]]]), cache([[[-0.0]]]), rows=[[0, 0]]) = [[-0.0]]",
+            "attention([[[1.0]], [[1.0]]], cache([[[nan]], [[1.0]]]), cache([[[inf]], "
+            "[[2.0]]]), window=1, rows=[[0, 0], [0, 1]]) = [[nan], [2.0]]",
+            "attention([[[1.0]]], cache([[[1.0]]]), cache([[[3.0]]]), sinks=[-inf], rows=[[0, "
+            "0]]) = [[3.0]]",
+        ),
         samples=(
             _sample(1, 1, 1, 1),
             _sample(4, 6, 3, 37, FOUR),

@@ -63,6 +63,13 @@ define(
         meaning=_meaning,
         exact=_exact,
         doc="x in another dtype: reals half to even, reals to integers toward zero, integers wrap",
+        truths=(
+            "cast([65519.0, 65520.0, inf, nan, -0.0, -1e-9], dtype=f16) = "
+            "[65504.0, inf, inf, nan, -0.0, -0.0]",
+            "cast([3.4e38, inf, nan, -0.0], dtype=bf16) = [inf, inf, nan, -0.0]",
+            "cast([3e9, inf, -inf, nan, -0.0, -2.9], dtype=i32) = "
+            "[2147483647, 2147483647, -2147483648, 0, 0, -2]",
+        ),
         samples=(
             sample("x: f32[1, 1] = 0.1", "cast(x, f16)"),
             sample("x: f32[3, 37]", "cast(cast(x, bf16), f32)"),

@@ -54,6 +54,10 @@ define(
         meaning=_keys,
         exact=_keys,
         doc="the greatest of each 32 over the last axis and its index, as one number: i64",
+        truths=(
+            "choice_keys([inf, nan]) = [9223372036854775806]",
+            "choice_keys([-0.0, 0.0]) = [4294967295]",
+        ),
         samples=(
             sample("x: f32[1, 1]", "choice_keys(x)"),
             sample("x: f32[3, 37]", "choice_keys(x)"),

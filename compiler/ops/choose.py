@@ -33,6 +33,11 @@ define(
         meaning=_meaning,
         exact=_exact,
         doc="the token of the greatest logit of each row, the lowest on ties: i32[...]",
+        truths=(
+            "choose([1.0, nan, inf, nan]) = 1",
+            "choose([-0.0, 0.0]) = 0",
+            "choose([-inf, -inf]) = 0",
+        ),
         samples=(
             sample("x: f32[1, 1]", "choose(x)"),
             sample("x: f32[3, 37]", "choose(x)"),

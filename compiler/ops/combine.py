@@ -37,6 +37,11 @@ define(
         meaning=_meaning,
         exact=_exact,
         doc="the sum over picks of weight[T, P] times y[T, P, N], in the picks' order: f32[T, N]",
+        truths=(
+            "combine([[[nan], [1.0]]], [[0.0, 1.0]]) = [[nan]]",
+            "combine([[[inf], [1.0]]], [[0.0, 1.0]]) = [[nan]]",
+            "combine([[[-0.0], [-0.0]]], [[1.0, 1.0]]) = [[-0.0]]",
+        ),
         samples=(
             sample("y: f32[1, 1, 1]; w: f32[1, 1] = 0.5", "combine(y, w)"),
             sample("y: f32[3, 2, 37]; w: f32[3, 2]", "combine(y, w)"),

@@ -34,6 +34,7 @@ class Row:
     meaning: Callable[..., Any]
     exact: Callable[..., Any]
     cuda: Mapping[str, str]
+    truth: str  # of special values: operands = result
     steps: int = 1  # floating-point operations an element, a function call counting one
 
     @property
@@ -66,36 +67,52 @@ def _softplus(x: Array) -> Array:
 
 TABLE = (
     Row("add", 2, "a + b; integers wrap", lambda a, b: a + b, lambda a, b: a + b,
-        {"f32": "{0} + {1}", "int": "add_wrap({0}, {1})"}),
+        {"f32": "{0} + {1}", "int": "add_wrap({0}, {1})"},
+        "[-0.0, -0.0, inf, nan], [0.0, -0.0, -inf, 1.0] = [0.0, -0.0, nan, nan]"),
     Row("sub", 2, "a - b; integers wrap", lambda a, b: a - b, lambda a, b: a - b,
-        {"f32": "{0} - {1}", "int": "sub_wrap({0}, {1})"}),
+        {"f32": "{0} - {1}", "int": "sub_wrap({0}, {1})"},
+        "[-0.0, 0.0, inf, nan], [0.0, 0.0, inf, 1.0] = [-0.0, 0.0, nan, nan]"),
     Row("mul", 2, "a * b; integers wrap", lambda a, b: a * b, lambda a, b: a * b,
-        {"f32": "{0} * {1}", "int": "mul_wrap({0}, {1})"}),
+        {"f32": "{0} * {1}", "int": "mul_wrap({0}, {1})"},
+        "[-0.0, 0.0, inf, nan], [1.0, inf, -1.0, 0.0] = [-0.0, nan, -inf, nan]"),
     Row("div", 2, "a / b, of reals", lambda a, b: a / b, lambda a, b: a / b,
-        {"f32": "{0} / {1}"}),
+        {"f32": "{0} / {1}"},
+        "[1.0, 1.0, 0.0, inf, -0.0, nan], [0.0, -0.0, 0.0, inf, 2.0, 1.0] = "
+        "[inf, -inf, nan, nan, -0.0, nan]"),
     Row("minimum", 2, "the lesser of two; NaN if either is, -0 below +0", np.minimum,
-        exact.minimum, {"f32": "min_of({0}, {1})"}),
+        exact.minimum, {"f32": "min_of({0}, {1})"},
+        "[0.0, -0.0, inf, nan, 1.0], [-0.0, 0.0, 1.0, -inf, nan] = [-0.0, -0.0, 1.0, nan, nan]"),
     Row("maximum", 2, "the greater of two; NaN if either is, +0 above -0", np.maximum,
-        exact.maximum, {"f32": "max_of({0}, {1})"}),
+        exact.maximum, {"f32": "max_of({0}, {1})"},
+        "[0.0, -0.0, inf, nan, 1.0], [-0.0, 0.0, 1.0, inf, nan] = [0.0, 0.0, inf, nan, nan]"),
     Row("neg", 1, "-x; integers wrap", lambda x: -x, lambda x: -x,
-        {"f32": "-{0}", "int": "neg_wrap({0})"}),
-    Row("exp", 1, "e to the x", np.exp, exact.exp, {"f32": "exp32({0})"}),
-    Row("log", 1, "natural logarithm", np.log, exact.log, {"f32": "log32({0})"}),
-    Row("tanh", 1, "hyperbolic tangent", np.tanh, exact.tanh, {"f32": "tanh32({0})"}),
+        {"f32": "-{0}", "int": "neg_wrap({0})"}, "[0.0, -0.0, inf, nan] = [-0.0, 0.0, -inf, nan]"),
+    Row("exp", 1, "e to the x", np.exp, exact.exp, {"f32": "exp32({0})"},
+        "[-0.0, 89.0, inf, -103.9, -104.0, -inf, nan] = [1.0, inf, inf, 1e-45, 0.0, 0.0, nan]"),
+    Row("log", 1, "natural logarithm", np.log, exact.log, {"f32": "log32({0})"},
+        "[0.0, -0.0, inf, -1.0, -inf, nan] = [-inf, -inf, inf, nan, nan, nan]"),
+    Row("tanh", 1, "hyperbolic tangent", np.tanh, exact.tanh, {"f32": "tanh32({0})"},
+        "[0.0, -0.0, inf, -inf, nan] = [0.0, -0.0, 1.0, -1.0, nan]"),
     Row("silu", 1, "x * sigmoid(x)", lambda x: x * _sigmoid(x),
-        lambda x: x / (F32(1) + exact.exp(-x)), {"f32": "{0} / (1.0f + exp32(-{0}))"}, 4),
+        lambda x: x / (F32(1) + exact.exp(-x)), {"f32": "{0} / (1.0f + exp32(-{0}))"},
+        "[0.0, -0.0, inf, -200.0, -inf, nan] = [0.0, -0.0, inf, -0.0, nan, nan]", 4),
     Row("sigmoid", 1, "1 / (1 + exp(-x))", _sigmoid,
-        lambda x: F32(1) / (F32(1) + exact.exp(-x)), {"f32": "1.0f / (1.0f + exp32(-{0}))"}, 4),
+        lambda x: F32(1) / (F32(1) + exact.exp(-x)), {"f32": "1.0f / (1.0f + exp32(-{0}))"},
+        "[0.0, -0.0, inf, -inf, nan] = [0.5, 0.5, 1.0, 0.0, nan]", 4),
     Row("gelu_tanh", 1, "gelu by its tanh approximation",
         lambda x: x * _sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x**3)),
-        _gelu_tanh, {"f32": "gelu_tanh32({0})"}, 9),
+        _gelu_tanh, {"f32": "gelu_tanh32({0})"},
+        "[0.0, -0.0, inf, -200.0, -inf, nan] = [0.0, -0.0, inf, -0.0, nan, nan]", 9),
     Row("gelu_erf", 1, "x times the normal distribution's integral up to x",
         lambda x: x * (1.0 + _erf(x / math.sqrt(2.0))) / 2.0,
-        _gelu_erf, {"f32": "gelu_erf32({0})"}, 5),
+        _gelu_erf, {"f32": "gelu_erf32({0})"},
+        "[0.0, -0.0, inf, -200.0, -inf, nan] = [0.0, -0.0, inf, -0.0, nan, nan]", 5),
     Row("relu", 1, "max(x, 0); NaN stays NaN, -0 becomes 0", lambda x: np.where(x < 0, 0.0, x),
-        lambda x: exact.maximum(x, F32(0)), {"f32": "relu32({0})"}),
+        lambda x: exact.maximum(x, F32(0)), {"f32": "relu32({0})"},
+        "[0.0, -0.0, inf, -inf, nan] = [0.0, 0.0, inf, 0.0, nan]"),
     Row("softplus", 1, "log(1 + exp(x))", lambda x: np.logaddexp(0.0, x),
-        _softplus, {"f32": "softplus32({0})"}, 6),
+        _softplus, {"f32": "softplus32({0})"},
+        "[0.0, -0.0, inf, -inf, nan] = [0.6931472, 0.6931472, inf, 0.0, nan]", 6),
 )  # fmt: skip
 
 
@@ -158,6 +175,7 @@ def _as(kind: type[np.generic] | None, f: Callable[..., Any]) -> Callable[..., A
 
 
 def _record(row: Row) -> Op:
+    call, _, result = row.truth.partition(" = ")
     return Op(
         row.name,
         "x" if row.arity == 1 else "a, b",
@@ -169,6 +187,7 @@ def _record(row: Row) -> Op:
         flops=lambda _, outs: row.steps * sum(size(t.shape) for t in outs),
         expression=row.cuda,
         traits=frozenset({"elementwise"}),
+        truths=(f"{row.name}({call}) = {result}",),
     )
 
 

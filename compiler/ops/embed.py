@@ -70,6 +70,7 @@ define(
         meaning=_meaning,
         exact=_exact,
         doc="table[V, D]'s row for each token of i32[...], as f32[..., D]",
+        truths=("embed([2, 1], [[1.0], [nan], [-0.0], [inf]]) = [[-0.0], [nan]]",),
         samples=_samples(),
         flops=lambda _, __: 0,
         bytes=_bytes,

@@ -98,6 +98,11 @@ define(
         meaning=_meaning,
         exact=_exact,
         doc="x[T, K] or x[T, P, K] times w[E, N, K] of the experts index[T, P]: f32[T, P, N]",
+        truths=(
+            "expert_linear([[1.0, -0.0]], [[[nan, inf]], [[-0.0, 1.0]]], [[1, 1]]) = "
+            "[[[-0.0], [-0.0]]]",
+            "expert_linear([[0.0]], [[[inf]], [[nan]]], [[0, 1]]) = [[[nan], [nan]]]",
+        ),
         samples=_samples(),
         flops=lambda ins, outs: 2 * size(outs[0].shape) * int(ins[1].shape[-1]),
         bytes=_bytes,

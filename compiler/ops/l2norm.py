@@ -36,6 +36,11 @@ define(
         meaning=_meaning,
         exact=_exact,
         doc="x / max(sqrt(sum(x^2)), eps) over the last axis",
+        truths=(
+            "l2norm([nan, 1.0], eps=1e-6) = [nan, nan]",
+            "l2norm([inf, 1.0], eps=1e-6) = [nan, 0.0]",
+            "l2norm([-0.0, 0.0], eps=1e-6) = [-0.0, 0.0]",
+        ),
         samples=(
             sample("x: f32[1, 1]", "l2norm(x, 1e-6)"),
             sample("x: f32[3, 37]", "l2norm(x, 1e-6)"),

@@ -51,6 +51,11 @@ define(
         meaning=_meaning,
         exact=_exact,
         doc="(x - mean(x)) / sqrt(var(x) + eps) over the last axis, times w[n], plus b[n]",
+        truths=(
+            "layernorm([nan, 1.0], eps=1e-6) = [nan, nan]",
+            "layernorm([inf, 1.0], eps=1e-6) = [nan, nan]",
+            "layernorm([-0.0, -0.0], eps=1e-6) = [0.0, 0.0]",
+        ),
         samples=(
             sample("x: f32[1, 1]; w: f32[1] = 2.0; b: f32[1] = 0.5", "layernorm(x, w, b, 1e-5)"),
             sample("x: f32[3, 37]; w: f32[37]; b: f32[37]", "layernorm(x, w, b, 1e-5)"),

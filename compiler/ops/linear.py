@@ -68,6 +68,11 @@ define(
         meaning=_meaning,
         exact=_exact,
         doc="x[..., K] times w[N, K] of any weight format, transposed, plus b[N]: f32[..., N]",
+        truths=(
+            "linear([0.0, 1.0], [[nan, 1.0], [inf, 1.0]]) = [nan, nan]",
+            "linear([-0.0, -0.0], [[1.0, 1.0]]) = [-0.0]",
+            "linear([inf, 1.0], [[1.0, -inf], [-1.0, 1.0]]) = [nan, -inf]",
+        ),
         samples=_samples(),
         flops=_flops,
         traits=frozenset({"weight"}),

@@ -46,6 +46,10 @@ define(
         meaning=_meaning,
         exact=_exact,
         doc="a[..., M, K] times b[..., K, N], leading axes equal or b of two axes: [..., M, N]",
+        truths=(
+            "matmul([[0.0, 1.0]], [[nan, inf], [1.0, 1.0]]) = [[nan, nan]]",
+            "matmul([[-0.0, -0.0]], [[1.0], [1.0]]) = [[-0.0]]",
+        ),
         samples=(
             sample("a: f32[1, 1]; b: f32[1, 1]", "matmul(a, b)"),
             sample("a: f32[3, 37]; b: f32[37, 5]", "matmul(a, b)"),

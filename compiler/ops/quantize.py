@@ -35,6 +35,12 @@ define(
         meaning=_meaning,
         exact=_exact,
         doc="x[..., n] as one signed byte a value (q8) or two (q8x2), a scale for each 32",
+        truths=(
+            "quantize([nan] + [1.0] * 31) = [nan] * 32",
+            "quantize([inf] + [1.0] * 31) = [nan] * 32",
+            "quantize([-0.0] * 32) = [0.0] * 32",
+            "quantize([1e-45] * 32) = [0.0] * 32",
+        ),
         samples=(
             sample("x: f32[1, 32]; w: q8_0[1, 32]", "linear(quantize(x), w)"),
             sample("x: f32[3, 96]; w: q4_1[37, 96]", "linear(quantize(x, words=2), w)"),

@@ -60,6 +60,13 @@ define(
         meaning=_meaning,
         exact=_exact,
         doc="x / sqrt(mean(x^2) + eps) over the last axis, times w[n]",
+        truths=(
+            "rmsnorm([nan, 1.0], eps=1e-6) = [nan, nan]",
+            "rmsnorm([inf, 1.0], eps=1e-6) = [nan, 0.0]",
+            "rmsnorm([-0.0, 0.0], eps=1e-6) = [-0.0, 0.0]",
+            "rmsnorm([0.0, 0.0], eps=0.0) = [nan, nan]",
+            "rmsnorm([1e20, 1.0], eps=1e-6) = [0.0, 0.0]",
+        ),
         samples=(
             sample("x: f32[1, 1]; w: f32[1] = 2.0", "rmsnorm(x, w, 1e-6)"),
             sample("x: f32[3, 37]; w: f32[37]", "rmsnorm(x, w, 1e-5)"),
@@ -79,6 +86,11 @@ define(
         meaning=_factor_meaning,
         exact=_factor,
         doc="1 / sqrt(mean(x^2) + eps) over the last axis, which becomes 1",
+        truths=(
+            "rms_factor([nan, 1.0], eps=1e-6) = [nan]",
+            "rms_factor([inf, 1.0], eps=1e-6) = [0.0]",
+            "rms_factor([-0.0], eps=0.0) = [inf]",
+        ),
         samples=(
             sample("x: f32[1, 1]", "rms_factor(x, eps=1e-6)"),
             sample("x: f32[3, 37]", "rms_factor(x, eps=1e-5)"),

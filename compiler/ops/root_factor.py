@@ -66,6 +66,11 @@ define(
         meaning=_sums_meaning,
         exact=_sums,
         doc="the sum of squares of each 32 over the last axis",
+        truths=(
+            "square_sums([-0.0, 0.0]) = [0.0]",
+            "square_sums([inf, -inf]) = [inf]",
+            "square_sums([nan, inf]) = [nan]",
+        ),
         samples=(
             sample("x: f32[1, 1]", "square_sums(x)"),
             sample("x: f32[3, 37]", "square_sums(x)"),
@@ -84,6 +89,12 @@ define(
         meaning=_factor_meaning,
         exact=_factor,
         doc="1 / sqrt(sum(sums) / n + eps) over the last axis, which becomes 1",
+        truths=(
+            "root_factor([-0.0], n=1, eps=0.0) = [inf]",
+            "root_factor([inf], n=1, eps=0.0) = [0.0]",
+            "root_factor([nan], n=1, eps=0.0) = [nan]",
+            "root_factor([-1.0], n=1, eps=0.0) = [nan]",
+        ),
         samples=(
             sample("x: f32[1, 1]", "root_factor(x, n=1, eps=1e-6)"),
             sample("x: f32[3, 2]", "root_factor(x, n=37, eps=1e-5)"),

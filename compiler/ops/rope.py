@@ -105,6 +105,11 @@ define(
         meaning=_meaning,
         exact=_exact,
         doc="pairs of x[T, H, HD] turned by position * theta^(-2i / dims) / factor / freqs[i]",
+        truths=(
+            "rope([[nan, 1.0]], theta=1e4, rows=[[0, 0]]) = [[nan, nan]]",
+            "rope([[inf, 1.0]], theta=1e4, rows=[[0, 0]]) = [[inf, nan]]",
+            "rope([[-0.0, 0.0]], theta=1e4, rows=[[0, 0]]) = [[-0.0, 0.0]]",
+        ),
         samples=(
             sample("x: f32[1, 1, 2]; r: rows[1] = [[0, 5]]", "rope(x, 10000.0)"),
             sample(f"x: f32[4, 3, 38]; {ROWS}", "rope(x, 10000.0)"),

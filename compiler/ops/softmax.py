@@ -38,6 +38,13 @@ define(
         meaning=_meaning,
         exact=_exact,
         doc="exp(x - max) / sum of it over the last axis; rows of -inf alone give 0",
+        truths=(
+            "softmax([-inf, -inf]) = [0.0, 0.0]",
+            "softmax([0.0, -inf]) = [1.0, 0.0]",
+            "softmax([-0.0, 0.0]) = [0.5, 0.5]",
+            "softmax([inf, 0.0]) = [nan, nan]",
+            "softmax([nan, 0.0]) = [nan, nan]",
+        ),
         samples=(
             sample("x: f32[1, 1]", "softmax(x)"),
             sample("x: f32[3, 37]", "softmax(x)"),

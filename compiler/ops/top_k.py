@@ -44,6 +44,10 @@ define(
         meaning=_meaning,
         exact=_exact,
         doc="the k greatest of x[..., n], greatest first: f32[..., k] and indices i32[..., k]",
+        truths=(
+            "top_k([1.0, nan, inf, nan], k=3) = [nan, nan, inf], [1, 3, 2]",
+            "top_k([-0.0, 0.0, -inf], k=2) = [-0.0, 0.0], [0, 1]",
+        ),
         samples=(
             sample("x: f32[1, 1]", "v, i = top_k(x, 1)", "v, i"),
             sample("x: f32[3, 37]", "v, i = top_k(x, 5)", "v, i"),
