@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "lib"
+TIMED = FOLDER / "timed"  # what stands in the place of helpers where launches are timed
 _DEFINES = (
     re.compile(
         r"^\s*(?:template\s*<[^{;]*?>\s*)?(?:struct|enum class|enum)\s+(\w+)\b(?=[^;(]*\{)", re.M
@@ -41,10 +42,19 @@ def words(text: str) -> frozenset[str]:
 
 
 @cache
-def items() -> tuple[Item, ...]:
-    """Every item of codegen/lib, files in order of name."""
+def items(timed: bool = False) -> tuple[Item, ...]:
+    """Every item of codegen/lib, files in order of name; where launches are timed lib/timed's, and
+    those of whose names it has none."""
+    if not timed:
+        return _read(FOLDER)
+    own = _read(TIMED)
+    named = frozenset[str]().union(*(item.names for item in own))
+    return (*(item for item in items() if not item.names & named), *own)
+
+
+def _read(folder: Path) -> tuple[Item, ...]:
     out: list[Item] = []
-    for path in sorted(FOLDER.glob("*.cuh")):
+    for path in sorted(folder.glob("*.cuh")):
         for text in re.split(r"\n(?:[ \t]*\n)+", path.read_text().strip("\n")):
             code = _COMMENT.sub("", text)
             names = frozenset(n for pattern in _DEFINES for n in pattern.findall(code))
@@ -56,13 +66,13 @@ def items() -> tuple[Item, ...]:
 @cache
 def defined() -> frozenset[str]:
     """Every name that the library defines."""
-    return frozenset[str]().union(*(item.names for item in items()))
+    return frozenset[str]().union(*(item.names for item in (*items(), *items(timed=True))))
 
 
-def needed(text: str) -> tuple[str, ...]:
+def needed(text: str, timed: bool = False) -> tuple[str, ...]:
     """The items that `text` uses, with all that these use, definitions before uses."""
     table: dict[str, list[Item]] = {}
-    for item in items():
+    for item in items(timed):
         for name in item.names:
             table.setdefault(name, []).append(item)
     done: dict[Item, None] = {}

@@ -38,6 +38,12 @@ class Planned:
     kernel: str
     node: Node | None
     one_kernel: str = ""  # of launch.one
+    before: Node | None = None  # of a pair that is one launch: what its first computes
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """What the launch computes."""
+        return tuple(n for n in (self.before, self.node) if n is not None)
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ class Plan:
         out: list[Planned] = []
         for p in self.launches:
             if rows == 1 and p.launch.one is not None:
-                out[-1] = Planned(p.launch.one, p.one_kernel, p.node)
+                out[-1] = Planned(p.launch.one, p.one_kernel, p.node, before=out[-1].node)
             else:
                 out.append(p)
         return tuple(out)

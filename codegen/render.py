@@ -96,12 +96,12 @@ def render(plan: Plan) -> str:
         "row_forms": _row_forms(plan),
         "formats": [FORMATS[name] for name in STRUCTS],
         "struct": STRUCTS,
-        "driver": driver_text(plan.program.is_model),
+        "driver": driver_text(plan.program.is_model, plan.options),
         "comment": comment,
     }
     body = environment().get_template("program.cu.j2").render(**fields)
     driver = environment().get_template("driver.cu.j2").render(**fields)
-    used = library.needed(body + driver)
+    used = library.needed(body + driver, plan.options.timed)
     formats = environment().get_template("formats.cu.j2")
     seen = library.words(body + driver + "\n".join(used))
     shown = [f for f in fields["formats"] if STRUCTS[f.name] in seen]  # type: ignore[index]
@@ -121,7 +121,7 @@ def _kernel(plan: Plan, name: str, kernel: Kernel) -> KernelText:
     )
     nodes = plan.nodes_of(name)
     ir = tuple(line for n in _same_kind(nodes) for line in ir_lines(n, dict(plan.names)))
-    return KernelText(name, program_lines(plan, nodes), ir, text.strip("\n"))
+    return KernelText(name, program_lines(plan.graph, nodes), ir, text.strip("\n"))
 
 
 def _same_kind(nodes: Sequence[Node]) -> list[Node]:

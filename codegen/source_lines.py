@@ -4,28 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codegen.plan import Plan
 from compiler.diagnostics import Span
-from compiler.graph import Node, Origin
+from compiler.graph import Graph, Node, Origin
+
+Place = tuple[int, int]  # which file it is in, and the line's number
 
 
-def program_lines(plan: Plan, nodes: Sequence[Node | None]) -> tuple[str, ...]:
+def program_lines(graph: Graph, nodes: Sequence[Node | None]) -> tuple[str, ...]:
     """`file:line  source` of every statement that these nodes compute, in order, each once.
 
     Of a prelude's function its own statements follow the program's that calls it.
     """
-    sources = {file: text.splitlines() for file, text in plan.graph.sources}
+    found = placed_lines(graph, nodes)
+    return tuple(found[at] for at in sorted(found))
+
+
+def placed_lines(graph: Graph, nodes: Sequence[Node | None]) -> dict[Place, str]:
+    """The same by their places; the program's file is number 0."""
+    sources = {file: text.splitlines() for file, text in graph.sources}
     files = list(sources)
-    found: dict[tuple[int, int], str] = {}
+    found: dict[Place, str] = {}
     for node in nodes:
-        for origin in plan.graph.note(node).origins if node else ():
+        for origin in graph.note(node).origins if node else ():
             for span in _own_spans(origin, files[:1]):
                 lines = sources.get(span.file, [])
                 if 0 < span.line <= len(lines):
                     text = lines[span.line - 1].split("#")[0].strip()
                     at = (files.index(span.file), span.line)
                     found[at] = f"{span.file}:{span.line}  {text}"
-    return tuple(found[at] for at in sorted(found))
+    return found
 
 
 def _own_spans(origin: Origin, program: Sequence[str]) -> list[Span]:

@@ -33,6 +33,8 @@ class Options:
     max_seqs: int = 8  # sequences at once, at most
     hold: tuple[str, ...] = ()  # passes and rules held back by name
     dump: bool = False  # regions store their members too; no buffer is used twice
+    timed: bool = False  # each launch of a model's step notes when it is let through its wait
+    ranges: bool = False  # NVTX ranges around a model's steps and launches
 
     @property
     def kv_dtype(self) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from codegen.driver import driver_text
 from compiler.command import main as command
 from compiler.command.main import VERBS, main
 from compiler.command.run import PLANNED, SWITCHES, VALUES
@@ -183,14 +184,12 @@ def test_there_are_many_different_messages() -> None:
 
 
 def test_flags_of_the_binaries_are_those_that_run_passes_on() -> None:
-    folder = ROOT / "codegen" / "lib" / "driver"
-    declared = set[str]()
-    for name in ("model_flags.h", "op_flags.h"):
-        text = (folder / name).read_text()
-        declared |= {line.split('"')[1] for line in text.splitlines() if '    {"-' in line}
+    texts = [driver_text(is_model) for is_model in (True, False)]
+    lines = [line for text in texts for line in text.splitlines()]
+    declared = {line.split('"')[1] for line in lines if line.startswith('    {"-')}
     own = {"--weights", "--tokens", "--seqs", "--input", "-n"}
     assert {*VALUES, *SWITCHES, *own} == declared - {*PLANNED}
-    assert all(f'"{flag}"' in (folder / "model_flags.h").read_text() for flag in PLANNED)
+    assert all(f'"{flag}"' in texts[0] for flag in PLANNED)
 
 
 def test_what_is_ours_is_said_to_be(

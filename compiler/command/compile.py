@@ -15,6 +15,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dump", action="store_true", help="store every value, so that the binary can dump it"
     )
+    parser.add_argument(
+        "--timed", action="store_true", help="a clock behind each launch's wait, for profile --cu"
+    )
     add_target(parser, arch=False)
     add_options(parser)
 
@@ -23,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     from compiler.command import job, show
 
     with show.progress("compiling"):
-        made = job.compiled_of(args, args.dump)
+        made = job.compiled_of(args, args.dump, args.timed)
     path = args.out or f"{made.program.name}.cu"
     job.write_whole(path, made.text.encode())
     lines, launches = made.text.count("\n"), len(made.plan.launches)

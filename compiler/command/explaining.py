@@ -10,13 +10,13 @@ from difflib import unified_diff
 
 import passes
 from codegen import plan as planning
-from codegen.plan import Plan, Planned
-from compiler import ops, pipeline
+from codegen.plan import Plan
+from compiler import pipeline
+from compiler.api.costs import bytes_of, operations_of
 from compiler.command.show import size, table
-from compiler.graph import Function, Graph, Node, Value
+from compiler.graph import Function, Graph, Value
 from compiler.pipeline import Compiled, Stage
-from compiler.types import Type, nbytes
-from passes.saving import moved, saving
+from passes.saving import saving
 from runtime.toolchain import Resources
 
 LAYER = re.compile(r"^\s*l([1-9][0-9]*)[._]")
@@ -94,10 +94,11 @@ def kernels(made: Compiled, rows: int, usage: Sequence[Resources]) -> str:
 
 def _kernel(plan: Plan, name: str, rows: int, usage: Sequence[Resources]) -> list[str | int]:
     launched = [p for p in plan.step(rows) if p.kernel == name]
-    saved = [saving(p.node.function, rows) for p in launched if p.node and p.node.op == "call"]
-    flops = sum(_flops(p.node, rows) for p in launched if p.node)
+    calls = [n for p in launched for n in p.nodes if n.op == "call"]
+    saved = [saving(n.function, rows) for n in calls]
+    flops = sum(operations_of(p, rows) for p in launched)
     row: list[str | int] = [name, len(launched), sum(s.launches for s in saved)]
-    row += [sum(_moved(p, rows) for p in launched), sum(s.bytes for s in saved), flops]
+    row += [sum(bytes_of(p, rows) for p in launched), sum(s.bytes for s in saved), flops]
     if usage:
         used = [u for u in usage if _is_of(u.kernel, name)]
         row.append(max((u.registers for u in used), default=0))
@@ -114,13 +115,6 @@ def _is_of(mangled: str, name: str) -> bool:
     )
 
 
-def _moved(p: Planned, rows: int) -> int:
-    """Bytes read and written, as passes.saving has it; of a repack its arguments."""
-    if p.node is not None:
-        return moved(p.node, rows)
-    return sum(nbytes(arg.value.type, rows, 1) for arg in p.launch.args)
-
-
 @dataclass(frozen=True)
 class Totals:
     """Launches of a step, of one iteration of its longest loop (a layer's), and bytes moved."""
@@ -133,7 +127,7 @@ class Totals:
 def totals(plan: Plan, rows: int) -> Totals:
     longest = max(plan.loops, key=lambda loop: loop.period * loop.count, default=None)
     launches, layer = len(plan.launches), longest.period if longest else 0
-    return Totals(launches, layer, sum(_moved(p, rows) for p in plan.launches))
+    return Totals(launches, layer, sum(bytes_of(p, rows) for p in plan.launches))
 
 
 def held_back(made: Compiled) -> Plan:
@@ -153,24 +147,6 @@ def savings(made: Compiled, rows: int) -> str:
     ]
     title = f"== a step of {rows} row{'s' if rows > 1 else ''}, one wanted"
     return f"{title}\n{table([head, *body], right=(1, 2, 3))}"
-
-
-def _flops(node: Node, rows: int) -> int:
-    members = node.function.body if node.op == "call" else (node,)
-    total = 0
-    for n in members:
-        ins, outs = ([_sized(t, rows) for t in types] for types in _types(n))
-        total += ops.get(n.op).flops(ins, outs)
-    return total
-
-
-def _types(n: Node) -> tuple[list[Type], tuple[Type, ...]]:
-    return [v.type for v in n.operands], n.types
-
-
-def _sized(type_: Type, rows: int) -> Type:
-    counts = {"T": rows, "R": 1}
-    return type_.with_shape(*(counts.get(d, d) if isinstance(d, str) else d for d in type_.shape))
 
 
 def memory(made: Compiled) -> str:

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +48,13 @@ def stored(weights: str | None) -> str | None:
     return str(path)
 
 
-def compiled_of(args: argparse.Namespace, dump: bool = False) -> Compiled:
+def compiled_of(args: argparse.Namespace, dump: bool = False, timed: bool = False) -> Compiled:
     """The program of the arguments, compiled for their target."""
     from compiler.api.building import target_of
 
     target = target_of(args.target)
-    return pipeline.compile_model(model_of(args), options_of(args, dump), target)
+    options = replace(options_of(args, dump), timed=timed)
+    return pipeline.compile_model(model_of(args), options, target)
 
 
 def tokenizer_of(model: Model) -> Tokenizer:
@@ -83,6 +85,13 @@ def own_cu(path: str) -> Path:
 
     if "inline constexpr const char* PROGRAM = " not in toolchain.read_source(Path(path)):
         raise UserError(f"--cu: a file that `monocu compile` has written is needed, {path} is none")
+    return Path(path)
+
+
+def timed_cu(path: str) -> Path:
+    """The same, of a file with clocks in it."""
+    if "launch_times" not in own_cu(path).read_text():
+        raise UserError(f"--cu: what `monocu compile --timed` has written is needed, not {path}")
     return Path(path)
 
 

@@ -34,6 +34,7 @@ VERBS = {
     "score": "log-probabilities and perplexity of a text",
     "diff": "hold every value of the compiled program against the VM's",
     "fuzz": "random programs, whose bits must be equal everywhere",
+    "profile": "the time of each kernel and each line of a model's step",
     "explain": "the graph before and after each pass, the kernels, the memory",
     "ops": "the table of ops",
     "fmt": "format .model files",

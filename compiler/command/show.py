@@ -58,6 +58,26 @@ def table(rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> str:
     return "\n".join(map(line, words))
 
 
+def print_table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[object]], right: Sequence[int] = ()
+) -> None:
+    """A table on the terminal; plain text elsewhere."""
+    if not sys.stdout.isatty():
+        print(f"== {title}\n{table([head, *rows], right)}")
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD)
+    for index, name in enumerate(head):
+        shown.add_column(Text(name), justify="right" if index in right else "left")
+    for row in rows:
+        shown.add_row(*(Text(str(cell)) for cell in row))
+    Console(no_color=bool(knobs.NO_COLOR.value)).print(shown)
+
+
 def remark(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 

@@ -161,6 +161,12 @@ inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cud
 inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
     return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
 }
+// A __device__ variable is a plain one here.
+template <class T>
+inline cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t bytes, size_t offset = 0,
+                                        cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
+    return cudaMemcpy(to, reinterpret_cast<const char*>(&symbol) + offset, bytes, kind);
+}
 inline cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream = nullptr) {
     if (bytes && !to) return monocu_host::report(cudaErrorInvalidValue);
     return monocu_host::enqueue(stream, [=] {

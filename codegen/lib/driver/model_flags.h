@@ -6,6 +6,11 @@ struct Options {
     std::vector<std::string> dump;  // patterns
     int n = 64, context = 0, chunk = MAX_ROWS, device = 0;
     bool json = false, text = false, info = false, all_logits = false, graphs = true;
+//% if options.timed
+    std::string times;      // the file that launches' times go to
+    std::vector<int> only;  // launches of the last step to repeat
+    int repeat = 100;
+//% endif
 };
 constexpr int MAX_CONTEXT = 1 << 30;
 
@@ -63,6 +68,18 @@ constexpr Flag<Options> FLAGS[] = {
      [](Options& o, const char*, const char*) { o.graphs = false; }},
     {"--host-seed", "SEED", "another order of threads (host target only)",
      [](Options&, const char* flag, const char* value) { set_host_seed(flag, value); }},
+//% if options.timed
+    {"--times", "FILE", "writes when each launch was let through its wait (JSON, see times.h)",
+     [](Options& o, const char*, const char* value) { o.times = value; }},
+    {"--only", "NUMBERS", "repeats these launches of the last step, in turn, behind the run",
+     [](Options& o, const char* flag, const char* value) {
+         o.only = whole_numbers(flag, value, MAX_TIMES);
+     }},
+    {"--repeat", "COUNT", "how often, all of them together (100)",
+     [](Options& o, const char* flag, const char* value) {
+         o.repeat = int(whole_number(flag, value, 1, MAX_TIMES));
+     }},
+//% endif
 };
 
 // A file of token lists, one a line; the last line may lack its newline.

@@ -73,6 +73,9 @@ int run_model(const Options& o) {
     open_device(session, o.device);
     std::string device = device_name(o.device);
     print_first_line(o, device);
+//% if options.ranges
+    if (!HAS_RANGES) fprintf(stderr, "%s: %s\n", PROGRAM, NO_RANGES);
+//% endif
     Gguf file = gguf_open(o.weights.c_str());
     check_checkpoint(file);
     Output output(sequences.size(), o.text ? vocabulary_open(file) : Vocabulary(), o.text);
@@ -88,6 +91,9 @@ int run_model(const Options& o) {
     session.counters.load = seconds() - start;
     generate(session, o, slots, sequences, output, logits);
     output.end_all();
+//% if options.timed
+    if (!interrupted && !o.times.empty()) write_times(session, o);
+//% endif
     if (!interrupted && !o.logits_file.empty()) logits.close();
     if (!interrupted && !o.dump.empty()) write_dumps(recorder, o.dump_dir);
     print_summary(session.counters, sequences);

@@ -24,6 +24,9 @@ struct Session : Recording {
     bool graphs = true;
     std::map<Counts, Captured> captured;
     Counters counters;
+//% if options.timed
+    Counts last;  // of the step that was started last
+//% endif
 };
 
 // The counts that launches are made for: 1, 2, 4, ... and the greatest.
@@ -41,6 +44,9 @@ void issue_step(Session& s, const Counts& counts) {
     s.launches = 0;
     s.pages = counts[2];
     forward(s, counts[0], counts[1]);
+//% if options.ranges
+    const ProfilerRange range("advance");
+//% endif
     launch(s.stream, advance, Shape{dim3(1), dim3(128), 0}, s.step,
            reinterpret_cast<const int*>(s.buffers + NEXT));
     s.launches++;
@@ -69,6 +75,12 @@ void upload_table(Session& s) {
 void start_step(Session& s, const Step& step) {
     const Counts counts = {bucket(step.rows, MAX_ROWS), bucket(step.wanted, MAX_WANTED),
                            page_bucket(step)};
+//% if options.timed
+    s.last = counts;
+//% endif
+//% if options.ranges
+    const ProfilerRange range(step.rows == 1 ? "step of one row" : "step of several rows");
+//% endif
     if (!s.graphs) {
         issue_step(s, counts);
         s.counters.launches += size_t(s.launches);

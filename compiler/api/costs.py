@@ -1,0 +1,128 @@
+"""What a launch costs by its ops' records, and which statements of the program that is for.
+
+Bytes are computed, not measured: what a kernel reads twice counts once. positions: of its sequence
+that the last row of a step sees; a cache is read up to there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+from codegen.memory_of import root
+from codegen.plan import Planned
+from codegen.source_lines import Place, placed_lines
+from compiler import ops
+from compiler.graph import LEAVES, Graph, Node, Value
+from compiler.pipeline import Compiled
+from compiler.types import CACHES, Type, nbytes
+from passes.inline import inlined
+from passes.saving import moved
+
+
+def bytes_of(p: Planned, rows: int, positions: int = 1) -> int:
+    """Bytes read and written; of a repack its arguments."""
+    if not p.nodes:
+        return sum(nbytes(arg.value.type, rows, 1) for arg in p.launch.args)
+    total = sum(moved(n, rows) + _entries(n, positions) for n in p.nodes)
+    return total - sum(2 * nbytes(v.type, rows, 1) for v in _handed(p.nodes))
+
+
+def operations_of(p: Planned, rows: int, positions: int = 1) -> int:
+    """Operations, as the ops' records count them."""
+    seen = max(1, positions - (rows - 1) // 2)  # by a row of the step, on average
+    return sum(_operations(m, rows, _seen(m, seen)) for n in p.nodes for m in members(n))
+
+
+def members(n: Node) -> Sequence[Node]:
+    """The ops of a node: of a fused call all that it holds."""
+    return n.function.body if n.op == "call" else (n,)
+
+
+def _operations(n: Node, rows: int, seen: int) -> int:
+    ins, outs = ([_sized(t, rows) for t in types] for types in _types(n))
+    return ops.get(n.op).flops(ins, outs) * seen
+
+
+def _types(n: Node) -> tuple[list[Type], tuple[Type, ...]]:
+    return [v.type for v in n.operands], n.types
+
+
+def _sized(type_: Type, rows: int) -> Type:
+    counts = {"T": rows, "R": 1}
+    return type_.with_shape(*(counts.get(d, d) if isinstance(d, str) else d for d in type_.shape))
+
+
+def _handed(nodes: Sequence[Node]) -> Iterator[Value]:
+    """What the first of a pair hands to the second: in one launch it is not stored."""
+    for first, second in pairwise(nodes):
+        read = {root(v) for v in second.operands}
+        made = map(first.result, range(len(first.types)))
+        yield from (v for v in made if v in read and v.type.dtype not in CACHES)
+
+
+def _seen(n: Node, positions: int) -> int:
+    """Positions of a cache that an op reads: 1 for those that read none, or write an entry."""
+    writes = any(t.dtype in CACHES for t in n.types)
+    if writes or not any(v.type.dtype in CACHES for v in n.operands):
+        return 1
+    window = dict(n.attrs).get("window")
+    return min(positions, window) if isinstance(window, int) and window else positions
+
+
+def _entries(n: Node, positions: int) -> int:
+    """Bytes of a cache's entries behind the one that an op's record counts."""
+    total = 0
+    for m in members(n):
+        entry = sum(nbytes(v.type) for v in m.operands if v.type.dtype in CACHES)
+        total += (_seen(m, positions) - 1) * entry
+    return total
+
+
+class Statements:
+    """Which statements a launch computes, and how much of it is each one's: by the bytes that
+    their ops would move if each were a launch of its own."""
+
+    def __init__(self, made: Compiled) -> None:
+        self.made = made
+        self.inlined = inlined(made.program.graph)
+
+    @cached_property
+    def graph(self) -> Graph:
+        return self.made.lowered.graph
+
+    def shares(self, p: Planned, rows: int, positions: int) -> dict[Place, tuple[str, float]]:
+        """The text of each statement by its place, and its part of the launch; they add up to 1."""
+        weights: dict[Place, float] = {}
+        texts: dict[Place, str] = {}
+        for n in (m for node in p.nodes for m in self._apart(node)):
+            found = self._lines(n)
+            texts |= found
+            for place in found:
+                need = (moved(n, rows) + _entries(n, positions)) / len(found)
+                weights[place] = weights.get(place, 0.0) + need
+        if not texts:
+            texts = placed_lines(self.made.plan.graph, p.nodes)
+        total = sum(weights.values())
+        even = 1 / max(1, len(texts))
+        return {at: (t, weights[at] / total if total else even) for at, t in texts.items()}
+
+    def _lines(self, n: Node) -> dict[Place, str]:
+        """Of an op that a prelude's function holds, the program's statement."""
+        found = placed_lines(self.graph, [n]) if n in self.graph.notes else {}
+        own = {at: text for at, text in found.items() if at[0] == 0}
+        return own or found
+
+    def _apart(self, n: Node) -> Iterator[Node]:
+        """The ops of a node as they were before any fusion."""
+        known = {self.inlined[v].node for v in n.operands}
+        ends = [self.inlined[n.result(i)].node for i in range(len(n.types))]
+        seen: set[Node] = set()
+        while ends:
+            at = ends.pop()
+            if at in seen or at in known or at.op in LEAVES:
+                continue
+            seen.add(at)
+            yield at
+            ends += [v.node for v in at.operands]
