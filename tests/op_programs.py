@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import passes
 from compiler import pipeline
-from compiler.ops import load
+from compiler.ops import Op, load
 from compiler.program import Program
 from compiler.target import HOST, Options
 from tests.samples import program_of
@@ -84,3 +84,13 @@ def lowered(program: Program, numerics: str) -> Program:
 def is_other(program: Program, numerics: str) -> bool:
     """Whether the numerics make another graph of it than f32."""
     return lowered(program, numerics).graph.roots != lowered(program, "f32").graph.roots
+
+
+def computes(op: Op) -> bool:
+    """Whether an op computes something of reals, rather than moving or renaming elements."""
+    nodes = [n for text in op.samples for n in program_of(text).graph.nodes() if n.op == op.name]
+    return any(
+        op.flops([v.type for v in n.operands], list(n.types)) > 0
+        and any(v.type.dtype in ("f32", "q8") for v in n.operands)
+        for n in nodes
+    )

@@ -15,7 +15,7 @@ from compiler.fuzz.truths import Truth, truth, truths
 from compiler.ops import Op, bound, get, load
 from compiler.ops.rules import real
 from tests.awkward import differing
-from tests.samples import program_of
+from tests.op_programs import computes
 
 TRUTHS = list(truths())
 
@@ -62,16 +62,6 @@ def test_a_line_holds(line: Truth) -> None:
 )
 def test_a_wrong_line_does_not(line: str) -> None:
     assert not holds(truth(line))
-
-
-def computes(op: Op) -> bool:
-    """Whether an op computes something of reals, rather than moving or renaming elements."""
-    nodes = [n for text in op.samples for n in program_of(text).graph.nodes() if n.op == op.name]
-    return any(
-        op.flops([v.type for v in n.operands], list(n.types)) > 0
-        and any(v.type.dtype in ("f32", "q8") for v in n.operands)
-        for n in nodes
-    )
 
 
 @pytest.mark.parametrize("op", load().values(), ids=lambda op: op.name)

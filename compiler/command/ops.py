@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 
 DOC = "The ops of the language: name, parameters (name:kind=default; ? may be left out), meaning."
+
+ROUNDING = ", with u = 2^-24 and gamma(n) = n u / (1 - n u):"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -12,7 +15,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "op",
         metavar="NAME",
         nargs="?",
-        help="one op, with its truth table and samples",
+        help="one op, with its error bound, truth table and samples",
     )
     parser.add_argument("--all", action="store_true", help="those that only passes make, too")
 
@@ -40,6 +43,9 @@ def one(op: object) -> int:
     print(f"{op.name}({op.signature})\n  {op.doc}")
     if op.traits:
         print(f"  traits: {', '.join(sorted(op.traits))}")
+    if op.error:
+        print("\n  off its meaning in real numbers at most" + ROUNDING)
+        print(textwrap.fill(op.error.text, 98, initial_indent="  ", subsequent_indent="  "))
     if op.truths:
         print("\n".join(("", "  of special values:", *(f"  {line}" for line in op.truths))))
     for sample in op.samples:

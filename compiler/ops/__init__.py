@@ -61,6 +61,15 @@ def parse_signature(text: str) -> tuple[Param, ...]:
 
 
 @dataclass(frozen=True)
+class Error:
+    """How far `exact` is from `meaning` at most: in words, and for operands as `exact` takes them,
+    an array that broadcasts to the result. See compiler/ops/errors.py."""
+
+    text: str
+    bound: Callable[..., Any]
+
+
+@dataclass(frozen=True)
 class Op:
     """One op.
 
@@ -76,6 +85,7 @@ class Op:
     samples: small op programs, as text that the command line runs.
     truths: what special values give, as `call = result`: operands as lists, `cache(x)` for a cache
     that holds x. compiler/fuzz/truths.py reads them, and tests hold each.
+    error: of ops that sum or choose; of elementwise ones the functions' own say it.
     """
 
     name: str
@@ -94,6 +104,7 @@ class Op:
     expression: Mapping[str, str] | None = None
     traits: frozenset[str] = frozenset()
     truths: tuple[str, ...] = ()
+    error: Error | None = None
 
     @property
     def params(self) -> tuple[Param, ...]:

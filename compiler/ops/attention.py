@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compiler import exact
-from compiler.ops import Op, OpError, define, sample
+from compiler.exact.attention import PAGE
+from compiler.ops import Error, Op, OpError, define, sample
+from compiler.ops.errors import EXP, TANH, TINY, U, frame_roundings, gamma
 from compiler.ops.rules import Array, Reals, count, need, positive, same_rows, width
 from compiler.types import CACHES, Type
 from compiler.values import Cache, Rows
@@ -86,6 +88,48 @@ def _row(
     return np.einsum("gij,jgd->gid", weight, values.astype(np.float64)).reshape(q.shape)
 
 
+def _bound(
+    q: Reals, k: Cache, v: Cache, window: int, scale: float, softcap: float,
+    sinks: Reals | None, rows: Rows,
+) -> Reals:  # fmt: skip
+    out = np.zeros((len(rows), q.shape[1], q.shape[2]))
+    factor = scale or 1.0 / sqrt(q.shape[-1])
+    for t, seq in enumerate(rows.seq.tolist()):
+        span = _span(rows, t, window)
+        pages = (span.stop - 1) // PAGE - span.start // PAGE + 1 + (sinks is not None)
+        keys, values = (c.keys(seq)[span].astype(np.float64) for c in (k, v))
+        out[t] = _row_bound(q[t], keys, values, factor, softcap, sinks, pages)
+    return out.reshape(len(rows), -1)
+
+
+def _row_bound(
+    q: Reals, keys: Reals, values: Reals, scale: float, softcap: float, sinks: Reals | None,
+    pages: int,
+) -> Reals:  # fmt: skip
+    """A key's weight: what its score is off, what exps of differences down from the greatest score
+    are, one a page, and a page's chain and the pages behind it."""
+    grouped = q.reshape(keys.shape[1], -1, q.shape[-1])
+    score = np.einsum("gid,jgd->gij", grouped, keys) * scale
+    sizes = np.einsum("gid,jgd->gij", np.abs(grouped), np.abs(keys)) * scale
+    off = sizes * gamma(frame_roundings(q.shape[-1]) + 2)
+    if softcap:
+        off, score = off + 2 * U * np.abs(score), softcap * np.tanh(score / softcap)
+        off += (TANH + 2) * U * np.abs(score)
+    if sinks is not None:
+        sink = sinks.reshape(*score.shape[:2], 1)
+        score = np.concatenate([score, sink], axis=-1)
+        off = np.concatenate([off, np.zeros_like(sink)], axis=-1)
+    away = np.minimum(score.max(axis=-1, keepdims=True) - score, 200.0)
+    each = np.expm1(off + U * away + gamma(EXP * (pages + 1) + min(len(keys), PAGE) + pages))
+    weight = np.exp(-away) / np.exp(-away).sum(axis=-1, keepdims=True)
+    whole = np.sum(weight * each, axis=-1, keepdims=True)
+    weight, each = weight[..., : len(keys)], each[..., : len(keys)]
+    mixed = np.abs(np.einsum("gij,jgd->gid", weight, values))
+    mine = np.einsum("gij,jgd->gid", weight * each, np.abs(values)) + mixed * (whole + U)
+    lost = 8 * TINY * len(keys) * (np.abs(values).max(initial=0.0) + 1)
+    return (np.where(whole < 1, mine / (1 - whole), np.inf) + lost).reshape(q.shape)
+
+
 def _flops(ins: Sequence[Type], outs: Sequence[Type]) -> int:
     """Of one cached position: a dot and a weighted sum a head."""
     del outs
@@ -125,6 +169,12 @@ define(
             "[[2.0]]]), window=1, rows=[[0, 0], [0, 1]]) = [[nan], [2.0]]",
             "attention([[[1.0]]], cache([[[1.0]]]), cache([[[3.0]]]), sinks=[-inf], rows=[[0, "
             "0]]) = [[3.0]]",
+        ),
+        error=Error(
+            "sum_j y_j (t_j + t) |v_j|, y_j being the keys' weights, t_j what they are off and t the "
+            "mean of that; t_j = scale * sum |q k_j| * gamma(min(HD, 128) + ceil(HD / 128) + 1) + "
+            "u (greatest score - score_j) + gamma(66 + 3 pages); a softcap adds 7 u |score_j|",
+            _bound,
         ),
         samples=(
             _sample(1, 1, 1, 1),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from compiler.ops import Op, define, sample
+from compiler.ops.errors import CHOICE
 from compiler.ops.rules import Array, count, width
 from compiler.types import GROUP, Type
 
@@ -58,6 +59,7 @@ define(
             "choice_keys([inf, nan]) = [9223372036854775806]",
             "choice_keys([-0.0, 0.0]) = [4294967295]",
         ),
+        error=CHOICE,
         samples=(
             sample("x: f32[1, 1]", "choice_keys(x)"),
             sample("x: f32[3, 37]", "choice_keys(x)"),
@@ -76,6 +78,7 @@ define(
         meaning=_index,
         exact=_index,
         doc="the index that the greatest of a row's choice_keys names: i32[...]",
+        error=CHOICE,
         samples=(
             sample("x: f32[1, 1]", "choose_key(choice_keys(x))"),
             sample("x: f32[3, 37]", "choose_key(choice_keys(x))"),

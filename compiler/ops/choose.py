@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from compiler.ops import Op, define, sample
+from compiler.ops.errors import CHOICE
 from compiler.ops.rules import Array, count, width
 from compiler.types import Type
 
@@ -38,6 +39,7 @@ define(
             "choose([-0.0, 0.0]) = 0",
             "choose([-inf, -inf]) = 0",
         ),
+        error=CHOICE,
         samples=(
             sample("x: f32[1, 1]", "choose(x)"),
             sample("x: f32[3, 37]", "choose(x)"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from compiler import exact
-from compiler.ops import Op, define, sample
+from compiler.ops import Error, Op, define, sample
+from compiler.ops.errors import TINY, gamma
 from compiler.ops.rules import Array, Reals, count, need, width
 from compiler.types import Type
 
@@ -29,6 +30,11 @@ def _exact(y: Array, weight: Array) -> Array:
     return t
 
 
+def _bound(y: Reals, weight: Reals) -> Reals:
+    count = y.shape[1]
+    return gamma(count) * _meaning(np.abs(y), np.abs(weight)) + count * TINY
+
+
 define(
     Op(
         "combine",
@@ -42,6 +48,7 @@ define(
             "combine([[[inf], [1.0]]], [[0.0, 1.0]]) = [[nan]]",
             "combine([[[-0.0], [-0.0]]], [[1.0, 1.0]]) = [[-0.0]]",
         ),
+        error=Error("gamma(P) * sum |weight y|", _bound),
         samples=(
             sample("y: f32[1, 1, 1]; w: f32[1, 1] = 0.5", "combine(y, w)"),
             sample("y: f32[3, 2, 37]; w: f32[3, 2]", "combine(y, w)"),

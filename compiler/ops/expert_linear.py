@@ -9,7 +9,8 @@ import numpy as np
 
 from compiler import exact
 from compiler.diagnostics import UserError
-from compiler.ops import Op, define, sample
+from compiler.ops import Error, Op, define, sample
+from compiler.ops.errors import DOT, dot
 from compiler.ops.rules import (
     Array,
     Reals,
@@ -65,6 +66,10 @@ def _exact(x: Array | Quantized, w: Array | Weight, index: Array) -> Array:
     return _each(x, w, index, exact.weight_dot, np.float32)
 
 
+def _bound(x: Any, w: Any, index: Array) -> Reals:
+    return _each(x, w, index, dot, np.float64)
+
+
 def _bytes(ins: Sequence[Type], outs: Sequence[Type]) -> int:
     """At most: every pick another expert."""
     x, w, index = ins
@@ -103,6 +108,7 @@ define(
             "[[[-0.0], [-0.0]]]",
             "expert_linear([[0.0]], [[[inf]], [[nan]]], [[0, 1]]) = [[[nan], [nan]]]",
         ),
+        error=Error(DOT, _bound),
         samples=_samples(),
         flops=lambda ins, outs: 2 * size(outs[0].shape) * int(ins[1].shape[-1]),
         bytes=_bytes,

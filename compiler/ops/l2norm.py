@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from compiler import exact
-from compiler.ops import Op, define, sample
+from compiler.ops import Error, Op, define, sample
+from compiler.ops.errors import TINY, depth, of_factor
 from compiler.ops.rules import Array, Reals, count, positive, width
 from compiler.types import Type
 
@@ -28,6 +29,13 @@ def _exact(x: Array, eps: float) -> Array:
     return x * (f32(1) / length)[..., None]
 
 
+def _bound(x: Reals, eps: float) -> Reals:
+    squares = np.sum(x**2, axis=-1, keepdims=True)
+    n = x.shape[-1]
+    relative = of_factor(squares, n, eps**2 / n, (depth(n) + 1) / 2 + 3)
+    return relative * np.abs(_meaning(x, eps)) + TINY
+
+
 define(
     Op(
         "l2norm",
@@ -41,6 +49,7 @@ define(
             "l2norm([inf, 1.0], eps=1e-6) = [nan, 0.0]",
             "l2norm([-0.0, 0.0], eps=1e-6) = [-0.0, 0.0]",
         ),
+        error=Error("gamma((ceil(log2 n) + 1) / 2 + 3) * |result|", _bound),
         samples=(
             sample("x: f32[1, 1]", "l2norm(x, 1e-6)"),
             sample("x: f32[3, 37]", "l2norm(x, 1e-6)"),

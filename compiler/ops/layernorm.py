@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from compiler import exact
-from compiler.ops import Op, define, sample
+from compiler.ops import Error, Op, define, sample
+from compiler.ops.errors import TINY, U, depth, factor_roundings, gamma
 from compiler.ops.rules import Array, Reals, count, need, positive, width
 from compiler.types import Type
 
@@ -38,6 +39,19 @@ def _exact(x: Array, w: Array | None, b: Array | None, eps: float) -> Array:
     return y if b is None else y + b
 
 
+def _bound(x: Reals, w: Reals | None, b: Reals | None, eps: float) -> Reals:
+    """The mean is off by e, the same for the whole row, so that the variance is off by e^2."""
+    n = x.shape[-1]
+    e = gamma(depth(n) + 1) * np.mean(np.abs(x), axis=-1, keepdims=True)
+    spread = x.var(axis=-1, keepdims=True) + eps + TINY
+    d = np.abs(x - x.mean(axis=-1, keepdims=True))
+    shift = np.minimum((e**2 / spread + n * TINY / spread) / 2, 1)
+    relative = gamma(factor_roundings(n, 3) + 2 + (w is not None)) + shift
+    off = (e * (1 + relative) + d * relative) / np.sqrt(spread) + TINY
+    off = off if w is None else off * np.abs(w)
+    return off if b is None else off + U * (np.abs(_meaning(x, w, b, eps)) + off)
+
+
 def _flops(ins: Sequence[Type], outs: Sequence[Type]) -> int:
     del outs
     return (len(ins) + 4) * count(ins[0])
@@ -55,6 +69,12 @@ define(
             "layernorm([nan, 1.0], eps=1e-6) = [nan, nan]",
             "layernorm([inf, 1.0], eps=1e-6) = [nan, nan]",
             "layernorm([-0.0, -0.0], eps=1e-6) = [0.0, 0.0]",
+        ),
+        error=Error(
+            "e r + |result| (gamma((ceil(log2 n) + 5) / 2 + 5) + (e r)^2 / 2) without b, of which "
+            "there is a rounding more; r = |w| / sqrt(var + eps), e = gamma(ceil(log2 n) + 1) * "
+            "mean |x|",
+            _bound,
         ),
         samples=(
             sample("x: f32[1, 1]; w: f32[1] = 2.0; b: f32[1] = 0.5", "layernorm(x, w, b, 1e-5)"),

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from compiler import exact
-from compiler.ops import Op, define, sample
+from compiler.ops import Error, Op, define, sample
+from compiler.ops.errors import DOT, U, dot
 from compiler.ops.rules import (
     Array,
     Reals,
@@ -36,6 +39,11 @@ def _exact(x: Array | Quantized, w: Array | Weight, b: Array | None) -> Array:
     """compiler.exact.weight_dot: segments of 128; the bias is one more f32 sum."""
     y = exact.weight_dot(x, as_weight(w))
     return y if b is None else y + b
+
+
+def _bound(x: Any, w: Any, b: Array | None) -> Reals:
+    off = dot(x, w)
+    return off if b is None else off + U * (np.abs(_meaning(x, w, b)) + off)
 
 
 def _flops(ins: Sequence[Type], outs: Sequence[Type]) -> int:
@@ -73,6 +81,7 @@ define(
             "linear([-0.0, -0.0], [[1.0, 1.0]]) = [-0.0]",
             "linear([inf, 1.0], [[1.0, -inf], [-1.0, 1.0]]) = [nan, -inf]",
         ),
+        error=Error(DOT + "; a rounding more for b", _bound),
         samples=_samples(),
         flops=_flops,
         traits=frozenset({"weight"}),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from compiler import exact
-from compiler.ops import Op, define, sample
+from compiler.ops import Error, Op, define, sample
+from compiler.ops.errors import TINY, frame_roundings, gamma
 from compiler.ops.rules import Array, need, static
 from compiler.types import INTEGERS, Type, size
 
@@ -34,6 +36,13 @@ def _exact(a: Array, b: Array) -> Array:
     return exact.matmul(a, b)
 
 
+def _bound(a: Array, b: Array) -> Any:
+    if a.dtype.kind == "i":
+        return np.float64(0)
+    count = frame_roundings(a.shape[-1])
+    return gamma(count) * _meaning(np.abs(a), np.abs(b)) + count * TINY
+
+
 def _flops(ins: Sequence[Type], outs: Sequence[Type]) -> int:
     return 2 * size(outs[0].shape) * int(ins[0].shape[-1])
 
@@ -50,6 +59,7 @@ define(
             "matmul([[0.0, 1.0]], [[nan, inf], [1.0, 1.0]]) = [[nan, nan]]",
             "matmul([[-0.0, -0.0]], [[1.0], [1.0]]) = [[-0.0]]",
         ),
+        error=Error("gamma(min(K, 128) + ceil(K / 128) - 1) * sum |a b|; of integers none", _bound),
         samples=(
             sample("a: f32[1, 1]; b: f32[1, 1]", "matmul(a, b)"),
             sample("a: f32[3, 37]; b: f32[37, 5]", "matmul(a, b)"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from compiler import exact
-from compiler.ops import Op, OpError, define, sample
+from compiler.ops import Error, Op, OpError, define, sample
+from compiler.ops.errors import TINY
 from compiler.ops.rules import Array, Reals, count, need, width
 from compiler.types import GROUP, Type
 from compiler.values import Quantized
@@ -27,6 +30,15 @@ def _exact(x: Array, words: int) -> Quantized:
     return exact.quantize(x) if words == 1 else exact.quantize2(x)
 
 
+def _bound(x: Reals, words: int) -> Reals:
+    """Half a step of the last word; a low word needs a scale whose 128th is a normal number."""
+    step = np.abs(x.reshape(*x.shape[:-1], -1, GROUP)).max(axis=-1, keepdims=True) / 127
+    if words == 2:
+        step = np.where(step / 128 > 2.0**-126, step / 128, step)
+    off = np.broadcast_to(step * (0.5 + 2.0**-14) + 127 * TINY, (*step.shape[:-1], GROUP))
+    return off.reshape(x.shape)
+
+
 define(
     Op(
         "quantize",
@@ -40,6 +52,9 @@ define(
             "quantize([inf] + [1.0] * 31) = [nan] * 32",
             "quantize([-0.0] * 32) = [0.0] * 32",
             "quantize([1e-45] * 32) = [0.0] * 32",
+        ),
+        error=Error(
+            "half a step: max |x| / 254 of its 32 values, with two words max |x| / 32512", _bound
         ),
         samples=(
             sample("x: f32[1, 32]; w: q8_0[1, 32]", "linear(quantize(x), w)"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from compiler import exact
-from compiler.ops import Op, define, sample
+from compiler.ops import Error, Op, define, sample
+from compiler.ops.errors import CHOICE, TINY, depth, gamma
 from compiler.ops.rules import Array, axis_of, count, need, static
 from compiler.types import INTEGERS, Type
 
@@ -55,6 +57,16 @@ def _argmax_meaning(x: Array, axis: int) -> Array:
     return np.where(top, np.arange(moved.shape[-1]), moved.shape[-1]).min(axis=-1).astype(np.int32)
 
 
+def _sum_bound(x: Array, axis: int) -> Any:
+    if x.dtype.kind != "f":
+        return np.float64(0)
+    return gamma(depth(x.shape[axis])) * np.sum(np.abs(x), axis=axis)
+
+
+def _mean_bound(x: Array, axis: int) -> Any:
+    return gamma(depth(x.shape[axis]) + 1) * np.mean(np.abs(x), axis=axis) + TINY
+
+
 def _samples(name: str, integers: bool = True) -> tuple[str, ...]:
     whole = ("x: i32[3, 37]", "x: i64[2, 5]") if integers else ()
     return (
@@ -83,6 +95,7 @@ define(
             "sum([inf, 1.0, -inf]) = nan",
             "sum([nan, 1.0]) = nan",
         ),
+        error=Error("gamma(ceil(log2 n)) * sum |x|; of integers none", _sum_bound),
         samples=_samples("sum"),
         flops=lambda ins, _: count(ins[0]),
         traits=frozenset({"row"}),
@@ -103,6 +116,7 @@ define(
             "mean([nan, 1.0]) = nan",
             "mean([3e38, 3e38]) = inf",
         ),
+        error=Error("gamma(ceil(log2 n) + 1) * mean |x|", _mean_bound),
         samples=_samples("mean", integers=False),
         flops=lambda ins, _: count(ins[0]),
         traits=frozenset({"row"}),
@@ -122,6 +136,7 @@ define(
             "max([-0.0, 0.0]) = 0.0",
             "max([-inf, -inf]) = -inf",
         ),
+        error=CHOICE,
         samples=_samples("max"),
         flops=lambda ins, _: count(ins[0]),
         traits=frozenset({"row"}),
@@ -141,6 +156,7 @@ define(
             "argmax([-0.0, 0.0]) = 0",
             "argmax([-inf, -inf]) = 0",
         ),
+        error=CHOICE,
         samples=_samples("argmax"),
         flops=lambda ins, _: count(ins[0]),
         traits=frozenset({"row"}),

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from compiler import exact
-from compiler.ops import Op, define, sample
+from compiler.ops import Error, Op, define, sample
+from compiler.ops.errors import TINY, factor_roundings, of_factor
 from compiler.ops.rules import Array, Reals, count, need, positive, width
 from compiler.types import Type
 
@@ -47,6 +48,18 @@ def _factor(x: Array, eps: float) -> Array:
     return f32(1) / np.sqrt(mean + f32(eps))
 
 
+def _factor_bound(x: Reals, eps: float, more: int = 0) -> Reals:
+    n = x.shape[-1]
+    squares = np.sum(x**2, axis=-1, keepdims=True)
+    relative = of_factor(squares, n, eps, factor_roundings(n, 1) + more)
+    return relative * _factor_meaning(x, eps)
+
+
+def _bound(x: Reals, w: Reals | None, eps: float) -> Reals:
+    off = np.abs(x) * _factor_bound(x, eps, 1 + (w is not None))
+    return (off if w is None else off * np.abs(w)) + 2 * TINY
+
+
 def _flops(ins: Sequence[Type], outs: Sequence[Type]) -> int:
     del outs
     return (len(ins) + 2) * count(ins[0])
@@ -67,6 +80,7 @@ define(
             "rmsnorm([0.0, 0.0], eps=0.0) = [nan, nan]",
             "rmsnorm([1e20, 1.0], eps=1e-6) = [0.0, 0.0]",
         ),
+        error=Error("gamma((ceil(log2 n) + 3) / 2 + 4) * |result|", _bound),
         samples=(
             sample("x: f32[1, 1]; w: f32[1] = 2.0", "rmsnorm(x, w, 1e-6)"),
             sample("x: f32[3, 37]; w: f32[37]", "rmsnorm(x, w, 1e-5)"),
@@ -91,6 +105,7 @@ define(
             "rms_factor([inf, 1.0], eps=1e-6) = [0.0]",
             "rms_factor([-0.0], eps=0.0) = [inf]",
         ),
+        error=Error("gamma((ceil(log2 n) + 3) / 2 + 2) * result", _factor_bound),
         samples=(
             sample("x: f32[1, 1]", "rms_factor(x, eps=1e-6)"),
             sample("x: f32[3, 37]", "rms_factor(x, eps=1e-5)"),

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from compiler import exact
-from compiler.ops import Op, define, sample
+from compiler.ops import Error, Op, define, sample
+from compiler.ops.errors import TINY, depth, factor_roundings, gamma, of_factor
 from compiler.ops.rules import Array, Reals, count, need, positive, width
 from compiler.types import GROUP, Type
 
@@ -58,6 +59,17 @@ def _factor(sums: Array, n: int, eps: float) -> Array:
         return f32(1) / np.sqrt(mean + f32(eps))
 
 
+def _sums_bound(x: Reals) -> Reals:
+    return gamma(depth(GROUP) + 1) * _sums_meaning(x) + GROUP * TINY
+
+
+def _factor_bound(sums: Reals, n: int, eps: float) -> Reals:
+    whole = np.sum(sums, axis=-1, keepdims=True)
+    count = factor_roundings(sums.shape[-1], 0)
+    off = of_factor(whole, n, eps, count) * _factor_meaning(sums, n, eps)
+    return np.where(sums.min(axis=-1, keepdims=True) < 0, np.inf, off)
+
+
 define(
     Op(
         "square_sums",
@@ -71,6 +83,7 @@ define(
             "square_sums([inf, -inf]) = [inf]",
             "square_sums([nan, inf]) = [nan]",
         ),
+        error=Error("gamma(6) * result", _sums_bound),
         samples=(
             sample("x: f32[1, 1]", "square_sums(x)"),
             sample("x: f32[3, 37]", "square_sums(x)"),
@@ -94,6 +107,9 @@ define(
             "root_factor([inf], n=1, eps=0.0) = [0.0]",
             "root_factor([nan], n=1, eps=0.0) = [nan]",
             "root_factor([-1.0], n=1, eps=0.0) = [nan]",
+        ),
+        error=Error(
+            "gamma((ceil(log2 groups) + 2) / 2 + 2) * result, of sums of 0 or more", _factor_bound
         ),
         samples=(
             sample("x: f32[1, 1]", "root_factor(x, n=1, eps=1e-6)"),

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compiler import exact
-from compiler.ops import Op, OpError, define, sample
+from compiler.ops import Error, Op, OpError, define, sample
+from compiler.ops.errors import TINY, gamma
 from compiler.ops.rules import Array, Reals, count, need, positive, same_rows, width
 from compiler.types import Type
 from compiler.values import Rows
@@ -83,16 +84,38 @@ def _meaning(
     rows: Rows,
 ) -> Reals:  # fmt: skip
     """Pairs as complex numbers, each turned by e^(i angle)."""
+    turn = np.exp(1j * _angles(x, theta, dims, factor, freqs, rows))
+    axis = -1 if interleaved else -2
+    real, imaginary = np.moveaxis(_pairs(x, interleaved, dims), axis, 0)
+    turned = (real + 1j * imaginary) * turn
+    y = np.stack([turned.real, turned.imag], axis=axis)
+    return np.concatenate([y.reshape(*x.shape[:-1], -1), x[..., dims or x.shape[-1] :]], axis=-1)
+
+
+def _angles(
+    x: Reals, theta: float, dims: int, factor: float, freqs: Reals | None, rows: Rows
+) -> Reals:
     n = dims or x.shape[-1]
     rate = theta ** (-np.arange(0, n, 2) / n) / factor
     angle = rows.pos[:, None] * (rate if freqs is None else rate / freqs)
-    turn = np.exp(1j * angle).reshape(len(rows), *(1,) * (x.ndim - 2), n // 2)
-    pairs = x[..., :n].reshape(*x.shape[:-1], *((n // 2, 2) if interleaved else (2, n // 2)))
+    return angle.reshape(len(rows), *(1,) * (x.ndim - 2), n // 2)
+
+
+def _pairs(x: Reals, interleaved: int, dims: int) -> Reals:
+    n = dims or x.shape[-1]
+    return x[..., :n].reshape(*x.shape[:-1], *((n // 2, 2) if interleaved else (2, n // 2)))
+
+
+def _bound(
+    x: Reals, theta: float, interleaved: int, dims: int, factor: float, freqs: Reals | None,
+    rows: Rows,
+) -> Reals:  # fmt: skip
     axis = -1 if interleaved else -2
-    real, imaginary = np.moveaxis(pairs, axis, 0)
-    turned = (real + 1j * imaginary) * turn
-    y = np.stack([turned.real, turned.imag], axis=axis).reshape(*x.shape[:-1], n)
-    return np.concatenate([y, x[..., n:]], axis=-1)
+    length = np.hypot(*np.moveaxis(_pairs(x, interleaved, dims), axis, 0))
+    angle = np.abs(_angles(x, theta, dims, factor, freqs, rows))
+    off = length * (gamma(4) + angle * 2.0**-50) + TINY
+    off = np.stack([off, off], axis=axis).reshape(*x.shape[:-1], -1)
+    return np.concatenate([off, np.zeros_like(x[..., dims or x.shape[-1] :])], axis=-1)
 
 
 ROWS = "r: rows[4] = [[0, 0], [0, 1], [1, 0], [0, 2]]"
@@ -110,6 +133,7 @@ define(
             "rope([[inf, 1.0]], theta=1e4, rows=[[0, 0]]) = [[inf, nan]]",
             "rope([[-0.0, 0.0]], theta=1e4, rows=[[0, 0]]) = [[-0.0, 0.0]]",
         ),
+        error=Error("(gamma(4) + 2^-50 angle) * the length of a pair", _bound),
         samples=(
             sample("x: f32[1, 1, 2]; r: rows[1] = [[0, 5]]", "rope(x, 10000.0)"),
             sample(f"x: f32[4, 3, 38]; {ROWS}", "rope(x, 10000.0)"),

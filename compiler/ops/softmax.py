@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from compiler import exact
-from compiler.ops import Op, define, sample
+from compiler.ops import Error, Op, define, sample
+from compiler.ops.errors import EXP, TINY, U, depth, gamma
 from compiler.ops.rules import Array, Reals, count, width
 from compiler.types import Type
 
@@ -30,6 +31,15 @@ def _exact(x: Array) -> Array:
     return np.where(np.isneginf(top), np.float32(0), y)
 
 
+def _bound(x: Reals) -> Reals:
+    top = x.max(axis=-1, keepdims=True)
+    with np.errstate(over="ignore"):
+        each = np.expm1(U * np.minimum(top - x, 200.0) + gamma(EXP))
+    y = _meaning(x)
+    whole = np.sum(y * each, axis=-1, keepdims=True)
+    return y * (each + whole + gamma(depth(x.shape[-1]) + 1)) * (1 + 2.0**-15) + 2 * TINY
+
+
 define(
     Op(
         "softmax",
@@ -44,6 +54,11 @@ define(
             "softmax([-0.0, 0.0]) = [0.5, 0.5]",
             "softmax([inf, 0.0]) = [nan, nan]",
             "softmax([nan, 0.0]) = [nan, nan]",
+        ),
+        error=Error(
+            "y (t + sum y t + gamma(ceil(log2 n) + 1)), t = u (1.74 + max - x) being what an exp "
+            "is off",
+            _bound,
         ),
         samples=(
             sample("x: f32[1, 1]", "softmax(x)"),

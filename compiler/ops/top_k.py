@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from compiler.ops import Op, define, sample
+from compiler.ops.errors import CHOICE
 from compiler.ops.rules import Array, count, need, width
 from compiler.types import Type
 
@@ -48,6 +49,7 @@ define(
             "top_k([1.0, nan, inf, nan], k=3) = [nan, nan, inf], [1, 3, 2]",
             "top_k([-0.0, 0.0, -inf], k=2) = [-0.0, 0.0], [0, 1]",
         ),
+        error=CHOICE,
         samples=(
             sample("x: f32[1, 1]", "v, i = top_k(x, 1)", "v, i"),
             sample("x: f32[3, 37]", "v, i = top_k(x, 5)", "v, i"),
