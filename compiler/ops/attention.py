@@ -171,9 +171,9 @@ define(
             "0]]) = [[3.0]]",
         ),
         error=Error(
-            "sum_j y_j (t_j + t) |v_j|, y_j being the keys' weights, t_j what they are off and t the "
-            "mean of that; t_j = scale * sum |q k_j| * gamma(min(HD, 128) + ceil(HD / 128) + 1) + "
-            "u (greatest score - score_j) + gamma(66 + 3 pages); a softcap adds 7 u |score_j|",
+            "sum_j y_j (t_j + t) |v_j|, y_j being the keys' weights, t_j what they are off and t "
+            "the mean of that; t_j = scale * sum |q k_j| * gamma(min(HD, 128) + ceil(HD / 128) + 1)"
+            " + u (greatest score - score_j) + gamma(66 + 3 pages); a softcap adds 7 u |score_j|",
             _bound,
         ),
         samples=(
