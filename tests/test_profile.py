@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from compiler import pipeline
 from compiler.api.building import build
 from compiler.api.costs import Statements, bytes_of
 from compiler.api.profiling import Asked, Profile, plain_rate, profile, timed
-from compiler.command import profiling
+from compiler.command import explaining, profiling, show
 from compiler.command.main import main
 from compiler.diagnostics import OK, USAGE, UserError
 from compiler.pipeline import Compiled
@@ -28,6 +29,7 @@ from compiler.target import CUDA, HOST, Options
 from runtime import toolchain
 from runtime.binary import capture
 from tests.small_models import checkpoint, model
+from tests.test_explain import compiled as real_shapes
 
 MODEL = "qwen3"
 DECODE = Asked(context=3, n=9)
@@ -116,6 +118,22 @@ def test_shares_of_statements_add_up_and_follow_the_weights() -> None:
     assert shares["q ="] > shares["k ="] > 0 and shares["c.v"] > 0
 
 
+def test_a_projection_of_a_normed_value_is_the_projections() -> None:
+    made = real_shapes("qwen3-0.6b", layers=4)
+    known, times = Statements(made), Counter[str]()
+    for p in made.plan.step(1):
+        for text, share in known.shares(p, 1, 65).values():
+            times[text.split("  ")[1].split(" = ")[0]] += share * bytes_of(p, 1, 65)
+    assert times["n"] < 0.05 * times["q"] and times["q"] > 1.9 * times["k"] > 0
+    assert sum(times.values()) == pytest.approx(explaining.totals(made.plan, 1).bytes, rel=0.01)
+
+
+def test_what_one_launch_hands_on_in_itself_is_not_moved() -> None:
+    pair = next(p for p in found(DECODE).launches if p.kernel == "row_attention")
+    apart = sum(bytes_of(replace(pair, before=None, node=n), 1, 9) for n in pair.nodes)
+    assert apart - bytes_of(pair, 1, 9) == 2 * 4 * 32 * 4  # q, written and read: 4 heads, f32
+
+
 def test_bytes_grow_with_the_positions_that_attention_reads() -> None:
     of = found(DECODE)
     growing = {p.kernel for p in of.launches if bytes_of(p, 1, 100) > bytes_of(p, 1, 1)}
@@ -128,7 +146,7 @@ def test_the_memorys_rate_is_measured() -> None:
     assert 1e6 < found(DECODE).read_rate < 1e13
 
 
-def test_the_build_with_clocks_computes_the_same(tmp_path: Path) -> None:
+def test_the_build_with_clocks_computes_the_same() -> None:
     argv = ["--weights", str(checkpoint(MODEL)), "--tokens", "1,8,15", "-n", "9"]
     tokens = [capture(build(made), argv).out for made in (plain(), timed(plain()))]
     assert tokens[0] == tokens[1]
@@ -138,7 +156,7 @@ def test_the_build_with_clocks_computes_the_same(tmp_path: Path) -> None:
 # the trace
 
 
-def test_the_trace_is_one_of_chromes(tmp_path: Path) -> None:
+def test_the_trace_is_one_of_chromes() -> None:
     of = found(DECODE)
     events: list[dict[str, Any]] = json.loads(profiling.trace(of))["traceEvents"]
     timed_ = [e for e in events if e["ph"] == "X"]
@@ -183,6 +201,13 @@ def test_the_command_prints_plain_tables_into_a_pipe(tmp_path: Path, capfd: Capt
     assert out.startswith("== a step of 1 row, ") and "\n== statements\n" in out
     assert ONLY in out and "plain reads of the memory" in out and "\x1b" not in out
     assert json.loads(path.read_text())["traceEvents"]
+
+
+def test_on_a_terminal_tables_are_drawn(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    show.print_table("of [T] rows", ("a", "b [R]"), [("x", 1), ("y", 22)], right=(1,))
+    out = capsys.readouterr().out
+    assert "of [T] rows" in out and "b [R]" in out and "\u2500" in out and "== " not in out
 
 
 def test_an_edited_file_is_profiled(tmp_path: Path, capfd: Capture) -> None:

@@ -97,10 +97,9 @@ class Statements:
         weights: dict[Place, float] = {}
         texts: dict[Place, str] = {}
         for n in (m for node in p.nodes for m in self._apart(node)):
-            found = self._lines(n)
-            texts |= found
-            for place in found:
-                need = (moved(n, rows) + _entries(n, positions)) / len(found)
+            if found := self._line(n):
+                place, texts[found[0]] = found
+                need = moved(n, rows) + _entries(n, positions)
                 weights[place] = weights.get(place, 0.0) + need
         if not texts:
             texts = placed_lines(self.made.plan.graph, p.nodes)
@@ -108,11 +107,12 @@ class Statements:
         even = 1 / max(1, len(texts))
         return {at: (t, weights[at] / total if total else even) for at, t in texts.items()}
 
-    def _lines(self, n: Node) -> dict[Place, str]:
-        """Of an op that a prelude's function holds, the program's statement."""
+    def _line(self, n: Node) -> tuple[Place, str] | None:
+        """The statement that an op is of: of several the last, which ends it (a projection of what
+        a norm gives is the projection's), of a prelude's function the one that calls it."""
         found = placed_lines(self.graph, [n]) if n in self.graph.notes else {}
         own = {at: text for at, text in found.items() if at[0] == 0}
-        return own or found
+        return max((own or found).items(), default=None)
 
     def _apart(self, n: Node) -> Iterator[Node]:
         """The ops of a node as they were before any fusion."""

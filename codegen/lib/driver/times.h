@@ -76,8 +76,8 @@ void write_times(Session& s, const Options& o) {
     std::string text = "[";
     for (const LaunchTime& time : times) {
         text += text.size() > 1 ? ",\n[" : "\n[";
-        text += std::to_string(time.came - times[0].came) + ", " +
-                std::to_string(time.waited - times[0].came) + "]";
+        text += std::to_string(int64_t(time.came - times[0].came)) + ", " +
+                std::to_string(int64_t(time.waited - times[0].came)) + "]";
     }
     Json json;
     json.add_real("read_bytes_per_second", read_rate(s.stream));
