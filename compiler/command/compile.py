@@ -24,9 +24,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from compiler.command import job, show
+    from compiler.diagnostics import UserError
 
     with show.progress("compiling"):
         made = job.compiled_of(args, args.dump, args.timed)
+    if args.timed and not made.program.is_model:
+        raise UserError(f"--timed: a model is needed, {made.program.name} is an op program")
     path = args.out or f"{made.program.name}.cu"
     job.write_whole(path, made.text.encode())
     lines, launches = made.text.count("\n"), len(made.plan.launches)

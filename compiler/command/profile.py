@@ -17,8 +17,9 @@ the floor, which is what plain reads of so many bytes take, measured in the same
 of each line of the program, where lines that share a kernel share its time by their ops' bytes.
 
 Looks at decode steps behind a prompt of --context tokens, or with --prefill at those that take in
-the prompt. With --only KERNEL it launches one kernel again and again on the last step's values, its
-layers in turn; what it adds to a sum or a cache it then adds each time, which changes no time."""
+the prompt. With --only KERNEL it launches one kernel again and again, on the last step's values and
+its layers in turn, so that caches do not hold their weights where a model has several; what it adds
+to a sum or a cache in place it then adds each time, which changes values, not times."""
 
 USUAL = {"cuda": (128, 9), "host": (16, 3)}  # -n, without and with --prefill
 

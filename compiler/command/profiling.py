@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 
 from codegen.plan import Planned
 from codegen.source_lines import program_lines
@@ -31,10 +31,10 @@ class Cost:
     def row(self, name: str, of: Profile, each: bool = True) -> Row:
         """A line of the table; the floor is what plain reads of its bytes would take."""
         total = float(of.spans.sum())
-        mean = f"{self.us / self.launches:.2f}" if each and self.launches else ""
+        one = f"{self.us / self.launches:.2f}" if each and self.launches else ""
         known = self.bytes > 0 and self.us > 0
         return (
-            name, self.launches or "", mean, f"{self.us:.1f}", f"{100 * self.us / total:.1f}",
+            name, self.launches or "", one, f"{self.us:.1f}", f"{100 * self.us / total:.1f}",
             _amount(self.bytes / 1e6) if known else "",
             _amount(self.bytes / self.us / 1e3) if known else "",
             _amount(1e6 * self.bytes / of.read_rate) if known else "",
@@ -111,7 +111,8 @@ def repeated(of: Profile) -> str:
     middle = median(times)
     return (
         f"{of.asked.only}: {len(times)} launches, {len(launches)} of a step in turn: "
-        f"median {middle:.2f} us, least {min(times):.2f}, most {max(times):.2f}; "
+        f"median {middle:.2f} us, mean {mean(times):.2f}, least {min(times):.2f}, "
+        f"most {max(times):.2f}; "
         f"{_amount(bytes_ / 1e6)} MB, {_amount(bytes_ / middle / 1e3)} GB/s, "
         f"floor {_amount(1e6 * bytes_ / of.read_rate)} us"
     )
