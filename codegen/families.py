@@ -75,9 +75,10 @@ def stored_bytes(type_: Type, layout: int) -> int:
 
 def weight_families(
     leaves: Iterable[tuple[Value, int]],
+    gap: int = 0,
 ) -> tuple[tuple[Family, ...], dict[tuple[Value, int], Member], int]:
     """Families of the (weight leaf, layout) pairs in order of first use; where each is; the
-    allocation's bytes."""
+    allocation's bytes. `gap` bytes are free behind each."""
     groups: dict[tuple[str, Type, int], list[tuple[int | None, Value]]] = {}
     for leaf, layout in dict.fromkeys(leaves):
         name, number = split_name(str(leaf.node.attr("name")))
@@ -86,7 +87,7 @@ def weight_families(
     where: dict[tuple[Value, int], Member] = {}
     at = 0
     for (name, type_, layout), members in groups.items():
-        stride = -(-stored_bytes(type_, layout) // ALIGN) * ALIGN
+        stride = -(-stored_bytes(type_, layout) // ALIGN) * ALIGN + gap
         for run in _runs(members):
             first = run[0][0] or 0
             for index, (_, leaf) in enumerate(run):
@@ -124,9 +125,10 @@ class CacheFamily:
 
 def cache_families(
     leaves: Iterable[Value],
+    gap: int = 0,
 ) -> tuple[tuple[CacheFamily, ...], dict[Value, Member], int]:
     """Families of cache leaves, where each is, and the bytes that a position needs in all of
-    them."""
+    them; `gap` of them are free behind each."""
     groups: dict[tuple[str, Type], list[tuple[int | None, Value]]] = {}
     for leaf in dict.fromkeys(leaves):
         name, number = split_name(str(leaf.node.attr("name")))
@@ -135,7 +137,7 @@ def cache_families(
     where: dict[Value, Member] = {}
     at = 0
     for (name, type_), members in groups.items():
-        each = size(type_.shape) * (4 if type_.dtype == "cache_f32" else 2)
+        each = size(type_.shape) * (4 if type_.dtype == "cache_f32" else 2) + gap
         for run in _runs(members):
             for index, (_, leaf) in enumerate(run):
                 where[leaf] = Member(len(families), index)

@@ -82,16 +82,20 @@ def lifetimes(
     return tuple(Lifetime(s, min(p), max(p), need[s]) for s, p in spans.items())
 
 
-def place(lives: Sequence[Lifetime], reuse: bool) -> tuple[dict[Slot, int], int]:
+def _room(life: Lifetime, gap: int) -> int:
+    return -(-max(1, life.nbytes) // ALIGN) * ALIGN + gap
+
+
+def place(lives: Sequence[Lifetime], reuse: bool, gap: int = 0) -> tuple[dict[Slot, int], int]:
     """Byte offsets of the slots and the allocation's size: the largest first, each at the lowest
-    free place."""
+    free place; `gap` bytes are free behind each."""
     offsets: dict[Slot, int] = {}
     placed: list[tuple[Lifetime, int]] = []
     total = 0
     for life in sorted(lives, key=lambda x: (-x.nbytes, x.first, x.slot)):
-        nbytes = -(-max(1, life.nbytes) // ALIGN) * ALIGN
+        nbytes = _room(life, gap)
         taken = sorted(
-            (at, at + -(-max(1, other.nbytes) // ALIGN) * ALIGN)
+            (at, at + _room(other, gap))
             for other, at in placed
             if not reuse or (other.first <= life.last and life.first <= other.last)
         )

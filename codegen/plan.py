@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from codegen import layers, library, memory, roll
+from codegen import guards, layers, library, memory, roll
 from codegen.expr import identifier
 from codegen.families import (
     PLAIN,
@@ -55,6 +55,8 @@ class Buffer:
     offset: int
     nbytes: int
     values: tuple[Value, ...]
+    first: int  # launch that it is alive at, of a loop's in the first iteration; and the last one
+    last: int
 
 
 @dataclass(frozen=True)
@@ -136,14 +138,15 @@ def plan(program: Program, target: Target, options: Options, names: Mapping[Valu
         Planned(a, named[a.kernel], node, named[a.one.kernel] if a.one else "")
         for a, node in launches
     )
-    families, weights, weight_bytes = weight_families(
+    read = (
         (arg.value, TILES if arg.kind == "weight" else PLAIN)
         for p in planned
         for arg in p.launch.every_arg
         if arg.value.node.op == "weight"
     )
+    families, weights, weight_bytes = weight_families(read, guards.gap(options))
     leaves = [n.result() for n in program.graph.nodes() if n.op == "cache"]
-    caches, where, cache_bytes = cache_families(leaves)
+    caches, where, cache_bytes = cache_families(leaves, guards.cache_gap(options))
     store = _Store(program, options, planned, weights, where, layers.of(families))
     loops = roll.loops(store.items, store.kept)
     buffers, buffer_of, total = store.place(loops, names)
@@ -252,7 +255,7 @@ class _Store:
         wanted = min(limits.max_seqs, limits.max_rows)
         need = nbytes(value.type, limits.max_rows, wanted)
         parts = {"q8": 3, "q8x2": 4}.get(value.type.dtype, 1)  # each begins at a multiple of ALIGN
-        return need + (parts - 1) * memory.ALIGN
+        return need + (parts - 1) * (memory.ALIGN + guards.part_gap(limits))
 
     def place(
         self, loops: tuple[roll.Loop, ...], names: Mapping[Value, str]
@@ -262,14 +265,14 @@ class _Store:
         sizes |= {maker: tile_bytes(v.type) for v, maker in self.tiles.items()}
         inputs = [self.makers[v] for v in self.inputs]
         lives = memory.lifetimes(self.items, loops, sizes, [*inputs, *self.kept])
-        offsets, total = memory.place(lives, reuse=not self.options.dump)
+        offsets, total = memory.place(
+            lives, not (self.options.dump or self.options.guard), guards.gap(self.options)
+        )
         join = memory.joined(self.items, loops)
         owners: dict[memory.Slot, list[Value]] = {}
-        for value, maker in self.makers.items():
+        for value, maker in (*self.makers.items(), *self.tiles.items()):
             owners.setdefault(memory.slot_of(*maker, loops, join), []).append(value)
-        for value, maker in self.tiles.items():
-            owners.setdefault(memory.slot_of(*maker, loops, join), []).append(value)
-        need = {life.slot: life.nbytes for life in lives}
+        life_of = {life.slot: life for life in lives}
         buffers: list[Buffer] = []
         buffer_of: dict[Value, int] = {}
         taken: set[str] = set()
@@ -280,7 +283,9 @@ class _Store:
             name = identifier(short_name(base), taken)
             for value in values if not tile else ():
                 buffer_of[value] = len(buffers)
-            buffers.append(Buffer(name, offsets[slot], need[slot], tuple(values)))
+            life = life_of[slot]
+            where = (offsets[slot], life.nbytes, tuple(values), life.first, life.last)
+            buffers.append(Buffer(name, *where))
         for node in self.program.graph.nodes():
             for v in map(node.result, range(len(node.types))):
                 if is_view(node) and root(v) in buffer_of:

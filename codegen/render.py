@@ -10,7 +10,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from codegen import library, tables
+from codegen import guards, library, tables
 from codegen.driver import driver_text
 from codegen.expr import STRUCTS, literal
 from codegen.forms import FEW_PAGES, MANY_PAGES, have_many, row_forms
@@ -66,6 +66,7 @@ class LaunchText:
     args: tuple[str, ...]
     note: str
     variants: tuple[Variant, ...] = ()  # where layers choose the template arguments
+    number: int = 0  # of the plan's launches, in the first iteration
     forms: str = ""  # "one": of a step of one row; "more": of others, until "last"
 
 
@@ -94,6 +95,9 @@ def render(plan: Plan) -> str:
         "few_pages": FEW_PAGES,
         "many_pages": MANY_PAGES,
         "row_forms": _row_forms(plan),
+        "part_gap": guards.part_gap(plan.options),
+        "guards": guards.spans(plan) if plan.options.guard else (),
+        "cache_gap": guards.cache_gap(plan.options),
         "formats": [FORMATS[name] for name in STRUCTS],
         "struct": STRUCTS,
         "driver": driver_text(plan.program.is_model, plan.options),
@@ -153,11 +157,11 @@ def _launch_texts(plan: Plan, numbers: Sequence[range]) -> tuple[LaunchText, ...
     out: list[LaunchText] = []
     for turn in numbers:
         turns = [plan.launches[n] for n in turn]
-        text = _launch(plan, turns)
+        text = replace(_launch(plan, turns), number=turn.start)
         ones = [Planned(p.launch.one, p.one_kernel, p.node) for p in turns if p.launch.one]
         if ones:
-            single = _launch(plan, ones)
-            out[-1:] = [replace(single, forms="one"), replace(out[-1], forms="more")]
+            single = replace(_launch(plan, ones), number=turn.start, forms="one")
+            out[-1:] = [single, replace(out[-1], forms="more")]
             text = replace(text, forms="last")
         out.append(text)
     return tuple(out)

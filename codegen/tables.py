@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from codegen import layers, metadata
 from codegen.expr import CTYPES, STRUCTS, identifier, literal
-from codegen.families import PLAIN, TILES, split_name
+from codegen.families import PLAIN, TILES, split_name, stored_bytes
 from codegen.memory_of import root
 from codegen.plan import Plan, short_name
 from codegen.variants import table_name
@@ -92,6 +92,7 @@ def _weight(plan: Plan, index: int) -> Row:
         _string(f.name.replace("{}", "%d")), str(f.first), str(f.count),
         str(FORMATS[f.type.dtype].ggml), _string(f.type.dtype), str(f.type.rank),
         f"{{{shape}}}", str(f.offset), str(f.stride), str(f.layout),
+        *((str(stored_bytes(f.type, f.layout)),) if plan.options.guard else ()),
     )  # fmt: skip
     return Row(family_name(plan, index), fields)
 

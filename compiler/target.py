@@ -35,6 +35,7 @@ class Options:
     dump: bool = False  # regions store their members too; no buffer is used twice
     timed: bool = False  # each launch of a model's step notes when it is let through its wait
     ranges: bool = False  # NVTX ranges around a model's steps and launches
+    guard: bool = False  # host: buffers apart, bytes around them that sanitizers watch
 
     @property
     def kv_dtype(self) -> str:

@@ -16,7 +16,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cu", metavar="FILE", help="build this .cu in place of a .model's")
     parser.add_argument("-o", dest="out", metavar="FILE", help="the binary (NAME)")
     parser.add_argument("--dump", action="store_true", help="store every value")
-    parser.add_argument("--sanitize", action="store_true", help="host: AddressSanitizer and UBSan")
+    parser.add_argument(
+        "--sanitize",
+        action="store_true",
+        help="host: AddressSanitizer and UBSan, every buffer between guard bytes",
+    )
     add_target(parser)
     add_options(parser)
 
@@ -41,7 +45,7 @@ def built(args: argparse.Namespace, dump: bool, sanitize: bool = False) -> tuple
     target = target_of(args.target).name
     if args.cu is None:
         with show.progress("compiling"):
-            made = job.compiled_of(args, dump)
+            made = job.compiled_of(args, dump, guard=sanitize)
         source, name = made.text, made.program.name
     elif job.sources_of(args)[0] is not None:
         raise UserError(f"one program is needed, {args.model} and --cu {args.cu} were given")

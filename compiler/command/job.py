@@ -48,12 +48,15 @@ def stored(weights: str | None) -> str | None:
     return str(path)
 
 
-def compiled_of(args: argparse.Namespace, dump: bool = False, timed: bool = False) -> Compiled:
-    """The program of the arguments, compiled for their target."""
+def compiled_of(
+    args: argparse.Namespace, dump: bool = False, timed: bool = False, guard: bool = False
+) -> Compiled:
+    """The program of the arguments, compiled for their target; guard: on the host, with guards."""
     from compiler.api.building import target_of
 
     target = target_of(args.target)
-    options = replace(options_of(args, dump), timed=timed)
+    guard = guard and target.name == "host"
+    options = replace(options_of(args, dump), timed=timed, guard=guard)
     return pipeline.compile_model(model_of(args), options, target)
 
 
