@@ -223,7 +223,7 @@ def op_cases() -> Iterator[OpsCase]:
         yield OpsCase(f"ops-{unit[0].name}", tuple(p.name for p in unit))
 
 
-SYNTHETIC = {  # each family, mixtures of K-quants; of SmolLM2's shapes three layers with a small head
+SYNTHETIC = {  # each family, mixtures of K-quants; of SmolLM2's shapes three layers, a small head
     "llama": (replace(PRESETS["smollm2"], layers=3, vocab=512), "q4_1"),
     "qwen3": (replace(PRESETS["tiny-qwen3"], context=1024), "q8_0"),
     "qwen3moe": (replace(PRESETS["tiny-qwen3moe"], context=1024), "q4_0"),
