@@ -17,8 +17,9 @@ FOLDER = Path(__file__).parent / "lib" / "driver"
 COMMON = ("system", "fail", "flags", "npy", "values", "info", "memory")
 MODEL = (
     *COMMON,
-    *("model_flags", "utf8", "gguf", "gguf_open", "vocabulary", "metadata", "load"),
-    *("steps", "session", "output", "report", "model_main"),
+    *("bench_tests", "model_flags", "utf8", "gguf", "gguf_open", "vocabulary", "metadata"),
+    *("synthetic", "load", "steps", "session", "output", "report"),
+    *("read_rate", "bench", "model_main"),
 )
 OP_PROGRAM = (*COMMON, "op_flags", "blocks", "op_values", "op_main")
 LINE = "//%"

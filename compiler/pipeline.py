@@ -82,8 +82,8 @@ class Compiled:
         return origin_text(graph, value if graph is self.lowered.graph else known[name])
 
 
-def load(model: str | Path | None, weights: str | Path | None = None) -> Model:
-    """A program and its checkpoint.
+def load(model: str | Path | None, weights: str | Path | Checkpoint | None = None) -> Model:
+    """A program and its checkpoint, opened or not.
 
     model: a `.model` file, an example's name, a program's text (it has more than one line), a
     checkpoint, or None: the example that the checkpoint's general.architecture names.
@@ -91,11 +91,12 @@ def load(model: str | Path | None, weights: str | Path | None = None) -> Model:
     """
     if isinstance(model, Path | str) and is_checkpoint(model):
         if weights is not None:
-            raise UserError(f"one checkpoint is needed, {model} and {weights} were given")
+            given = weights.path if isinstance(weights, Checkpoint) else weights
+            raise UserError(f"one checkpoint is needed, {model} and {given} were given")
         model, weights = None, model
     if model is None and weights is None:
         raise UserError("a .model, an example's name or a checkpoint is needed, none was given")
-    checkpoint = None if weights is None else open_checkpoint(weights)
+    checkpoint = open_checkpoint(weights) if isinstance(weights, str | Path) else weights
     metadata = None if checkpoint is None else metadata_of(checkpoint)
     if model is None:
         assert checkpoint is not None

@@ -56,6 +56,11 @@ class Checkpoint:
             raise UserError(f"{self.path}: the key general.architecture is needed", CHECKPOINT)
         return value
 
+    @property
+    def flags(self) -> list[str]:
+        """How a binary is told of it."""
+        return ["--weights", str(self.path)]
+
     def weight(self, name: str) -> Weight:
         """A tensor's bytes as a read-only view. Raises UserError on an absent name or a type that
         monocu does not compute with."""

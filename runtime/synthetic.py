@@ -44,10 +44,14 @@ class Dims:
     experts: int = 0
     picks: int = 0
     expert_ffn: int = 0
+    divided: bool = False  # rope_freqs.weight: a divisor for each frequency (Llama 3.1 and later)
 
 
 PRESETS = {
     "smollm2": Dims("llama", 30, 576, 1536, 9, 3, 64, 49152, 8192, 1e5, 1e-5, tied=True),
+    "llama-3.2-1b": Dims(
+        "llama", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 5e5, 1e-5, tied=True, divided=True
+    ),
     "qwen3-0.6b": Dims("qwen3", 28, 1024, 3072, 16, 8, 128, 151936, tied=True),
     "qwen3-1.7b": Dims("qwen3", 28, 2048, 6144, 16, 8, 128, 151936, tied=True),
     "qwen3-8b": Dims("qwen3", 36, 4096, 12288, 32, 8, 128, 151936),
@@ -85,15 +89,36 @@ def write_synthetic(
     bytes depend on seed, name, shape and type only, so that fewer layers are a prefix of more,
     mixtures aside.
     """
+    plan = plan_of(preset, weight_type, head_type=head_type, layers=layers)
+    content = lambda t: random_bytes(t, _generator(t, seed))  # noqa: E731
+    write_gguf(Path(path), plan.meta, plan.tensors, content)
+    return Path(path)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPlan:
+    """A checkpoint's metadata, and its tensors in the file's order."""
+
+    meta: dict[str, MetaValue]
+    tensors: tuple[Tensor, ...]
+
+
+def plan_of(
+    preset: str | Dims | Mapping[str, int | float | str | bool],
+    weight_type: str,
+    *,
+    head_type: str | None = None,
+    layers: int | None = None,
+) -> CheckpointPlan:
+    """What `write_synthetic` writes, without the bytes. UserError: what there is."""
     dims = _dims(preset, layers)
     mixed = weight_type.lower() in MIXTURES
     matrix = _format(MIXTURES.get(weight_type.lower(), weight_type))
     more = FORMATS["q6_k" if matrix.scales is not None else "q8_0"]
     head = _format(head_type) if head_type else more if mixed or matrix.bits == 4 else matrix
     types = [_has_more_bits(i, dims.layers) and mixed for i in range(dims.layers)]
-    plan = list(_tensors(dims, head, [Types(matrix, more if m else matrix) for m in types]))
-    write_gguf(Path(path), _metadata(dims), plan, lambda t: random_bytes(t, _generator(t, seed)))
-    return Path(path)
+    of = [Types(matrix, more if m else matrix) for m in types]
+    return CheckpointPlan(_metadata(dims), tuple(_tensors(dims, head, of)))
 
 
 def cut(
@@ -191,6 +216,8 @@ def _tensors(dims: Dims, head: Format, types: Sequence[Types]) -> Iterator[Tenso
         yield _norm(block + "ffn_norm", d)
         yield from _experts(block, dims, of) if dims.experts else _mlp(block, dims, of)
     yield _norm("output_norm", d)
+    if dims.divided:
+        yield _norm("rope_freqs", dims.head_dim // 2)
     if not dims.tied:
         yield _matrix("output", (dims.vocab, d), head, LOGIT_SPREAD)
 

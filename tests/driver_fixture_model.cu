@@ -138,6 +138,13 @@ void repack(const Family& family, const void* raw, size_t first_row, size_t rows
     launch(stream, copy_floats, Shape{dim3(1), dim3(64), 0}, static_cast<const float*>(raw),
            reinterpret_cast<float*>(to) + first_row * width, rows * width);
 }
+__global__ void fill(uint32_t key, size_t first, float* to, size_t count) {
+    for (size_t i = threadIdx.x; i < count; i += blockDim.x) to[i] = float(int((key ^ (first + i)) % 7)) - 3;
+}
+void synthesize(const Family& family, uint32_t key, size_t first_row, size_t rows, uint8_t* raw, cudaStream_t stream) {
+    size_t width = family.shape[family.dims - 1];
+    launch(stream, fill, Shape{dim3(1), dim3(64), 0}, key, first_row * width, reinterpret_cast<float*>(raw), rows * width);
+}
 template <class... P, class... A>
 void go(Device& d, void (*kernel)(P...), int blocks, int threads, A... args) {
     launch(d.stream, kernel, Shape{dim3(unsigned(blocks)), dim3(unsigned(threads)), 0}, args...);

@@ -28,9 +28,10 @@ WORDS = ["a", "b", "\u0120c", "\u00bf", "\u00c3", "\u00a9", *(f"w{i}" for i in r
 @cache
 def binary(kind: str, sanitize: bool = False) -> Path:
     """The toy "model" or "op" for the host target."""
-    helpers = (ROOT / "codegen/lib/device.cuh").read_text()
+    device, reads = ((ROOT / f"codegen/lib/{name}.cuh").read_text() for name in ("device", "reads"))
     toy = (ROOT / f"tests/driver_fixture_{kind}.cu").read_text()
-    text = "\n".join((helpers, toy, driver_text(kind == "model")))
+    helpers = (device, reads) if kind == "model" else (device,)
+    text = "\n".join((*helpers, toy, driver_text(kind == "model")))
     return toolchain.build(text, sanitize=sanitize)
 
 

@@ -64,7 +64,7 @@ def model_argv(model: Model, prompts: Sequence[Sequence[int]], n: int, folder: P
     """The flags of a model's binary for these prompts; `folder` takes the list of them."""
     path = folder / "prompts"
     path.write_text("".join(",".join(map(str, p)) + "\n" for p in prompts))
-    return ["--weights", str(model.weights.path), "--seqs", str(path), "-n", str(n)]
+    return [*model.weights.flags, "--seqs", str(path), "-n", str(n)]
 
 
 def generated(

@@ -18,6 +18,8 @@ from compiler.command.parser import options_of, token_ids
 from compiler.diagnostics import CHECKPOINT, USAGE, UserError, cause
 from compiler.pipeline import Compiled, Model
 from runtime import fetch
+from runtime.gguf import Checkpoint
+from runtime.hashed_weights import open_synthetic
 from runtime.inputs import read_npy
 from runtime.tokenizer import Tokenizer, open_tokenizer
 
@@ -28,9 +30,20 @@ def model_of(args: argparse.Namespace) -> Model:
     return pipeline.load(model, weights)
 
 
-def sources_of(args: argparse.Namespace) -> tuple[str | None, str | None]:
-    """The program and the checkpoint that MODEL and --weights say."""
+def flags_of(weights: str | Checkpoint) -> list[str]:
+    """How a binary is told of a checkpoint."""
+    return weights.flags if isinstance(weights, Checkpoint) else ["--weights", weights]
+
+
+def sources_of(args: argparse.Namespace) -> tuple[str | None, str | Checkpoint | None]:
+    """The program and the checkpoint that MODEL and --weights or --synthetic say."""
     model, weights = args.model, args.weights
+    if args.synthetic is not None:
+        given = model if model is None or pipeline.is_checkpoint(model) else None
+        if given or weights:
+            both = f"{given or weights} and --synthetic"
+            raise UserError(f"one checkpoint is needed, {both} were given")
+        return model, open_synthetic(args.synthetic)
     if model is not None and (pipeline.is_checkpoint(model) or model in fetch.MODELS):
         if weights is not None:
             raise UserError(f"one checkpoint is needed, {model} and {weights} were given")

@@ -71,6 +71,11 @@ def add_model(parser: argparse.ArgumentParser, optional: bool = False) -> None:
     parser.add_argument(
         "--weights", metavar="FILE", help="the checkpoint: a GGUF file, or what is fetched"
     )
+    parser.add_argument(
+        "--synthetic",
+        metavar="PRESET:TYPE",
+        help="hashed weights of a model's shapes in place of a file: qwen3-8b:q8_0",
+    )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

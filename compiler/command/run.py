@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compiler.command.parser import (
     add_inputs,
@@ -14,6 +15,9 @@ from compiler.command.parser import (
     add_target,
     whole,
 )
+
+if TYPE_CHECKING:
+    from runtime.gguf import Checkpoint
 
 DOC = """Runs a model on prompts, or an op program on its inputs. Tokens (or text) and results go to
 standard output, everything else to standard error."""
@@ -36,7 +40,7 @@ SWITCHES = {
     "--info": "says what the program is and needs, and runs nothing",
     "--no-graph": "launches each kernel of a step by itself",
 }
-PLANNED = ("--temperature", "--seed", "--top-k", "--top-p", "--min-p", "--profile", "--bench")
+PLANNED = ("--temperature", "--seed", "--top-k", "--top-p", "--min-p", "--profile")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,21 +129,21 @@ def feeding(args: argparse.Namespace, folder: Path) -> list[str]:
         raise UserError(f"one of --prompt, --tokens and --seqs is needed, {said} given")
     if args.input:
         raise UserError("a model takes prompts, not --input")
-    flags = ["--weights", str(weights)]
+    flags = job.flags_of(weights)
     if args.prompt is not None:
-        return flags + prompted(args, str(weights))
+        return flags + prompted(args, weights)
     if args.tokens is not None:
         return [*flags, "--tokens", ",".join(map(str, args.tokens))]
     return [*flags, "--seqs", args.seqs]
 
 
-def prompted(args: argparse.Namespace, weights: str) -> list[str]:
+def prompted(args: argparse.Namespace, weights: str | Checkpoint) -> list[str]:
     """A text as token ids; its answer is text that ends where the checkpoint's end token comes."""
     from compiler.command import job
     from runtime.gguf import open_checkpoint
     from runtime.tokenizer import open_tokenizer
 
-    checkpoint = open_checkpoint(weights)
+    checkpoint = open_checkpoint(weights) if isinstance(weights, str) else weights
     ids = job.ids_of(open_tokenizer(checkpoint), args.prompt)
     flags = ["--tokens", ",".join(map(str, ids))]
     end = checkpoint.meta.get("tokenizer.ggml.eos_token_id")

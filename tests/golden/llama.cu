@@ -902,14 +902,22 @@ void forward(Device& d, int rows, int wanted) {
   return launch_rows<64>(d, rows, wanted);
 }
 
+inline Shape threads_of_128(size_t threads) { return Shape{dim3(unsigned((threads + 127) / 128)), dim3(128), 0}; }
+
 // Rows first_row .. of a tensor as the checkpoint stores it, on the device, to their place.
 void repack(const Family& f, const void* raw, size_t first_row, size_t rows, uint8_t* to, cudaStream_t stream) {
   const int n = f.dims > 1 ? int(f.shape[f.dims - 2]) : 1, k = int(f.shape[f.dims - 1]);
   const uint8_t* from = (const uint8_t*)raw;
-  const auto blocks = [](size_t threads) { return Shape{dim3(unsigned((threads + 127) / 128)), dim3(128), 0}; };
-  if (f.type == Q8_0::GGML && f.layout == 1) launch(stream, repack_rows<Q8_0>, blocks(rows * ((k + 511) / 512 * 4)), from, first_row, rows, n, k, to);
-  if (f.type == F32::GGML && f.layout == 1) launch(stream, repack_rows<F32>, blocks(rows * ((k + 511) / 512 * 4)), from, first_row, rows, n, k, to);
-  if (f.type == F32::GGML && f.layout == 0) launch(stream, widen_elements<F32>, blocks(rows * k), from, rows * k, (float*)to + first_row * k);
+  if (f.type == Q8_0::GGML && f.layout == 1) launch(stream, repack_rows<Q8_0>, threads_of_128(rows * ((k + 511) / 512 * 4)), from, first_row, rows, n, k, to);
+  if (f.type == F32::GGML && f.layout == 1) launch(stream, repack_rows<F32>, threads_of_128(rows * ((k + 511) / 512 * 4)), from, first_row, rows, n, k, to);
+  if (f.type == F32::GGML && f.layout == 0) launch(stream, widen_elements<F32>, threads_of_128(rows * k), from, rows * k, (float*)to + first_row * k);
+}
+
+// Such rows without a checkpoint (--synthetic), by the tensor's key.
+void synthesize(const Family& f, uint32_t key, size_t first_row, size_t rows, uint8_t* raw, cudaStream_t stream) {
+  const size_t k = f.shape[f.dims - 1];
+  if (f.type == Q8_0::GGML) launch(stream, fill_hashed<Q8_0>, threads_of_128(rows * k / Q8_0::BLOCK), key, first_row * k / Q8_0::BLOCK, rows * k / Q8_0::BLOCK, int(k), f.dims == 1, raw);
+  if (f.type == F32::GGML) launch(stream, fill_hashed<F32>, threads_of_128(rows * k / F32::BLOCK), key, first_row * k / F32::BLOCK, rows * k / F32::BLOCK, int(k), f.dims == 1, raw);
 }
 
 // (the driver)

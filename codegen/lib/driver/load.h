@@ -55,14 +55,16 @@ size_t chunk_bytes(const Gguf& file) {
 }
 struct Loader {
     cudaStream_t stream;
-    size_t bytes;  // of a chunk
+    size_t bytes;   // of a chunk
+    uint32_t seed;  // of a tensor that is in no file
     uint8_t* pinned[2];
     uint8_t* raw[2];      // the same chunks on the device
     cudaEvent_t free[2];  // recorded when a chunk may be filled again
     int turn = 0;
     size_t done = 0;  // bytes
 
-    explicit Loader(cudaStream_t on, size_t chunk) : stream(on), bytes(chunk) {
+    Loader(cudaStream_t on, size_t chunk, uint32_t synthetic)
+        : stream(on), bytes(chunk), seed(synthetic) {
         for (int i = 0; i < 2; i++) {
             pinned[i] = pinned_array<uint8_t>(bytes);
             raw[i] = device_array<uint8_t>(bytes);
@@ -79,13 +81,20 @@ struct Loader {
             check(cudaEventDestroy(free[i]), "cudaEventDestroy");
         }
     }
-    void rows(const Family& family, const uint8_t* from, uint64_t row_bytes, uint64_t first,
-              uint64_t count, uint8_t* to) {
-        uint8_t* chunk = pinned[turn];
+    // Rows of a tensor as the checkpoint stores them, to raw[turn].
+    void read(const Family& family, const GgufTensor& t, uint64_t row_bytes, uint64_t first,
+              uint64_t count) {
         check(cudaEventSynchronize(free[turn]), "loading");
-        memcpy(chunk, from + first * row_bytes, count * row_bytes);
+        if (!t.data)
+            return synthesize(family, tensor_key(seed, t.name), first, count, raw[turn], stream);
+        uint8_t* chunk = pinned[turn];
+        memcpy(chunk, t.data + first * row_bytes, count * row_bytes);
         check(cudaMemcpyAsync(raw[turn], chunk, count * row_bytes, cudaMemcpyHostToDevice, stream),
               family.name);
+    }
+    void rows(const Family& family, const GgufTensor& t, uint64_t row_bytes, uint64_t first,
+              uint64_t count, uint8_t* to) {
+        read(family, t, row_bytes, first, count);
         repack(family, raw[turn], first, count, to, stream);
         check(cudaEventRecord(free[turn], stream), "cudaEventRecord");
         turn ^= 1;
@@ -99,7 +108,7 @@ struct Loader {
         if (most < inner) most -= most % 8;
         for (uint64_t entry = 0; entry < all; entry += inner)
             for (uint64_t row = 0; row < inner; row += most)
-                rows(family, t.data, row_bytes, entry + row, std::min(most, inner - row), to);
+                rows(family, t, row_bytes, entry + row, std::min(most, inner - row), to);
     }
 };
 size_t tensors_bytes(const Gguf& file) {
@@ -109,11 +118,11 @@ size_t tensors_bytes(const Gguf& file) {
             sum += file.find(name_of(WEIGHTS[f].name, WEIGHTS[f].first + i))->bytes;
     return sum;
 }
-void load_weights(Device& d, const Gguf& file, size_t chunk) {
-    Loader loader(d.stream, chunk);
+void load_weights(Device& d, const Gguf& file, size_t chunk, uint32_t seed) {
+    Loader loader(d.stream, chunk, seed);
     size_t all = tensors_bytes(file);
     Progress progress{"loading"};
-    madvise(const_cast<uint8_t*>(file.data), file.size, MADV_WILLNEED);
+    if (file.data) madvise(const_cast<uint8_t*>(file.data), file.size, MADV_WILLNEED);
     for (int f = 0; f < WEIGHT_COUNT; f++)
         for (int i = 0; i < WEIGHTS[f].count; i++) {
             const Family& family = WEIGHTS[f];

@@ -38,6 +38,14 @@ void check_memory(const MemoryPlan& plan) {
          mib(plan.total()).c_str(), mib(plan.weights).c_str(), mib(plan.buffers).c_str(),
          mib(plan.cache()).c_str(), plan.context, mib(room).c_str(), way.c_str());
 }
+// Bytes of the device's memory in use, whoever uses them; on host the most that this process had.
+size_t memory_in_use() {
+    size_t room = 0, all = 0;
+    check(cudaMemGetInfo(&room, &all), "cudaMemGetInfo");
+    struct rusage used;
+    if (ON_HOST && getrusage(RUSAGE_SELF, &used) == 0) return size_t(used.ru_maxrss) << 10;
+    return all - room;
+}
 template <class T>
 T* device_array(size_t count) {
     T* at = nullptr;

@@ -4,12 +4,17 @@ struct Options {
     std::vector<std::vector<int>> prompts;
     std::vector<int> stop;
     std::vector<std::string> dump;  // patterns
+    std::vector<Test> bench;
     int n = 64, context = 0, chunk = MAX_ROWS, device = 0;
+    uint32_t seed = 0;  // of synthetic weights
+    bool synthetic = false;
     bool json = false, text = false, info = false, all_logits = false, graphs = true;
 //% if options.timed
     std::string times;      // the file that launches' times go to
     std::vector<int> only;  // launches of the last step to repeat
     int repeat = 100;
+//% else
+    int repeat = 5;
 //% endif
 };
 constexpr int MAX_CONTEXT = 1 << 30;
@@ -20,6 +25,11 @@ constexpr const char* ABOUT =
 constexpr Flag<Options> FLAGS[] = {
     {"--weights", "FILE", "the checkpoint, GGUF",
      [](Options& o, const char*, const char* value) { o.weights = value; }},
+    {"--synthetic", "SEED", "weights made on the device in place of a checkpoint's",
+     [](Options& o, const char* flag, const char* value) {
+         o.synthetic = true;
+         o.seed = uint32_t(whole_number(flag, value, 0, UINT32_MAX));
+     }},
     {"--tokens", "IDS", "one sequence's prompt: 1,2,3",
      [](Options& o, const char* flag, const char* value) {
          o.prompts = {whole_numbers(flag, value, VOCAB - 1)};
@@ -60,6 +70,8 @@ constexpr Flag<Options> FLAGS[] = {
      [](Options& o, const char*, const char* value) { o.dump = patterns(value); }},
     {"--dump-dir", "FOLDER", "where --dump writes NAME.npy",
      [](Options& o, const char*, const char* value) { o.dump_dir = value; }},
+    {"--bench", "TESTS", "times pp512 (a prompt), tg128 (decoding), tg128@4096 (at a depth), ...",
+     [](Options& o, const char* flag, const char* value) { o.bench = read_tests(flag, value); }},
     {"--device", "NUMBER", "the GPU (0)",
      [](Options& o, const char* flag, const char* value) {
          o.device = int(whole_number(flag, value, 0, 1023));
@@ -75,11 +87,13 @@ constexpr Flag<Options> FLAGS[] = {
      [](Options& o, const char* flag, const char* value) {
          o.only = whole_numbers(flag, value, MAX_TIMES);
      }},
-    {"--repeat", "COUNT", "how often, all of them together (100)",
-     [](Options& o, const char* flag, const char* value) {
-         o.repeat = int(whole_number(flag, value, 1, MAX_TIMES));
-     }},
+    {"--repeat", "COUNT", "how often, all of them together (100); runs of each test of --bench",
+//% else
+    {"--repeat", "COUNT", "runs of each such test, beside one to warm up (5)",
 //% endif
+     [](Options& o, const char* flag, const char* value) {
+         o.repeat = int(whole_number(flag, value, 1, 1 << 20));
+     }},
 };
 
 // A file of token lists, one a line; the last line may lack its newline.
@@ -103,32 +117,56 @@ std::vector<std::vector<int>> read_prompts(const std::string& path) {
     if (prompts.empty()) fail(USAGE, "--seqs: %s: a token list a line is needed", path.c_str());
     return prompts;
 }
-// The context that every sequence gets; refuses prompts that do not fit with what they shall become.
-int choose_context(const Options& o) {
-    size_t longest = 0;
-    for (const std::vector<int>& prompt : o.prompts) longest = std::max(longest, prompt.size());
-    size_t need = longest + size_t(o.n);
+// The context that every sequence gets: refuses where the longest one does not fit.
+int choose_context(const Options& o, size_t need, const std::string& who) {
     size_t most = o.context ? size_t(o.context) : TRAINED_CONTEXT ? TRAINED_CONTEXT : MAX_CONTEXT;
     if (need > most)
         fail(USAGE,
-             "a context of %zu tokens is needed (a prompt of %zu and -n %d), %s is %zu; a smaller "
-             "-n "
-             "or a greater --context is needed",
-             need, longest, o.n, o.context ? "--context" : "the trained length", most);
+             "a context of %zu tokens is needed (%s), %s is %zu; a smaller %s or a greater "
+             "--context is needed",
+             need, who.c_str(), o.context ? "--context" : "the trained length", most,
+             o.bench.empty() ? "-n" : "depth");
     return o.context ? o.context : int(need);
+}
+int context_of_prompts(const Options& o) {
+    size_t longest = 0;
+    for (const std::vector<int>& prompt : o.prompts) longest = std::max(longest, prompt.size());
+    std::string who = "a prompt of " + std::to_string(longest) + " and -n " + std::to_string(o.n);
+    return choose_context(o, longest + size_t(o.n), who);
+}
+int context_of_tests(const Options& o) {
+    const Test* longest = &o.bench[0];
+    for (const Test& test : o.bench)
+        if (test.positions() > longest->positions()) longest = &test;
+    return choose_context(o, size_t(longest->positions()), longest->name());
+}
+void check_sources(const Options& o) {
+    if (o.weights.empty() && !o.synthetic)
+        fail(USAGE, "--weights FILE is needed, nothing was given");
+    if (!o.weights.empty() && o.synthetic)
+        fail(USAGE, "one of --weights and --synthetic is needed, both were given");
+    if (o.synthetic && o.text)
+        fail(USAGE, "--text: a checkpoint with a vocabulary is needed, --synthetic has none");
+    bool more = !o.seqs.empty() || !o.logits_file.empty() || !o.dump.empty() || o.text;
+    if (!o.bench.empty() && (more || !o.prompts.empty()))
+        fail(USAGE, "--bench: no --tokens, --seqs, --text, --logits-file and --dump are taken");
 }
 Options read_options(int count, char** words) {
     Options o = read_flags(
         count, words, FLAGS, ABOUT,
-        {"--temperature", "--seed", "--top-k", "--top-p", "--min-p", "--profile", "--bench"});
+        {"--temperature", "--seed", "--top-k", "--top-p", "--min-p", "--profile"});
     if (o.dump.empty() != o.dump_dir.empty())
         fail(USAGE, "--dump and --dump-dir are needed together, one was given");
     if (o.info) return o;
-    if (o.weights.empty()) fail(USAGE, "--weights FILE is needed, nothing was given");
+    check_sources(o);
+    if (!o.bench.empty()) {
+        o.context = context_of_tests(o);
+        return o;
+    }
     if (o.prompts.empty() == o.seqs.empty())
         fail(USAGE, "one of --tokens and --seqs is needed, %s given",
              o.seqs.empty() ? "none was" : "both were");
     if (!o.seqs.empty()) o.prompts = read_prompts(o.seqs);
-    o.context = choose_context(o);
+    o.context = context_of_prompts(o);
     return o;
 }

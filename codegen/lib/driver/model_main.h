@@ -18,21 +18,6 @@ void take_tokens(const Options& o, const Taken& taken, const int* next,
         if (s.end) output.end(index);
     }
 }
-// Whether the next step has a row of each sequence of this one and no other, unless one stops.
-bool is_followed(const Session& session, const Taken& taken,
-                 const std::vector<Sequence>& sequences, int n) {
-    const Step& step = *session.table;
-    if (!session.graphs || session.logits || step.rows != step.wanted) return false;
-    size_t running = 0;
-    for (const Sequence& s : sequences) running += s.running();
-    if (running != taken.rows.size()) return false;
-    for (int i = 0; i < step.rows; i++) {
-        const Sequence& s = sequences[size_t(taken.rows[size_t(i)].sequence)];
-        if (step.want[i] != i || s.rows != s.tokens.size()) return false;
-        if (s.tokens.size() - s.prompt + 1 >= size_t(n)) return false;
-    }
-    return true;
-}
 void generate(Session& session, const Options& o, int slots, std::vector<Sequence>& sequences,
               Output& output, LogitsFile& logits) {
     size_t prompts = 0;
@@ -65,6 +50,13 @@ void open_extras(Session& session, const Options& o, const std::vector<Sequence>
     session.recorder = &recorder;
     session.after = record_launch;
 }
+// Steps until everything is done that was asked for.
+void work(Session& session, const Options& o, int slots, std::vector<Sequence>& sequences,
+          Output& output, LogitsFile& logits) {
+    if (!o.bench.empty()) return bench(session, o);
+    generate(session, o, slots, sequences, output, logits);
+    output.end_all();
+}
 int run_model(const Options& o) {
     Session session{};
     Recorder recorder = open_recorder(o.dump);
@@ -76,30 +68,32 @@ int run_model(const Options& o) {
 //% if options.ranges
     if (!HAS_RANGES) fprintf(stderr, "%s: %s\n", PROGRAM, NO_RANGES);
 //% endif
-    Gguf file = gguf_open(o.weights.c_str());
-    check_checkpoint(file);
+    Gguf file = o.synthetic ? synthetic_checkpoint() : gguf_open(o.weights.c_str());
+    if (!o.synthetic) check_checkpoint(file);
     Output output(sequences.size(), o.text ? vocabulary_open(file) : Vocabulary(), o.text);
     size_t chunk = chunk_bytes(file);
-    int slots = std::min(MAX_SEQS, int(sequences.size()));
+    int slots = std::clamp(int(sequences.size()), 1, MAX_SEQS);
     MemoryPlan plan = plan_memory(WEIGHT_BYTES, 2 * chunk, slots, o.context);
     print_memory(stderr, plan);
     check_memory(plan);
     LogitsFile logits;
     open_extras(session, o, sequences, recorder, logits);
     open_session(session, plan, !o.logits_file.empty());
-    load_weights(session, file, chunk);
+    load_weights(session, file, chunk, o.seed);
     session.counters.load = seconds() - start;
-    generate(session, o, slots, sequences, output, logits);
-    output.end_all();
+    size_t loaded = memory_in_use() + plan.staging;
+    work(session, o, slots, sequences, output, logits);
 //% if options.timed
     if (!interrupted && !o.times.empty()) write_times(session, o);
 //% endif
     if (!interrupted && !o.logits_file.empty()) logits.close();
     if (!interrupted && !o.dump.empty()) write_dumps(recorder, o.dump_dir);
-    print_summary(session.counters, sequences);
+    session.counters.peak = std::max(loaded, memory_in_use());
+    if (!o.bench.empty() && !interrupted) session.counters.read_rate = read_rate(session.stream);
+    if (o.bench.empty()) print_summary(session.counters, sequences);
     if (o.json) print_json(o, device, plan, session.counters, sequences);
     close_session(session);
-    munmap(const_cast<uint8_t*>(file.data), file.size);
+    if (file.data) munmap(const_cast<uint8_t*>(file.data), file.size);
     return interrupted ? INTERRUPTED : 0;
 }
 int main(int count, char** words) {

@@ -70,6 +70,7 @@ void print_json(const Options& o, const std::string& device, const MemoryPlan& p
     json.add_count("weight_bytes", plan.weights);
     json.add_count("buffer_bytes", plan.buffers);
     json.add_count("cache_bytes", plan.cache());
+    json.add_count("peak_bytes", c.peak);
     json.add_count("steps", c.steps);
     json.add_count("prefill_steps", c.prefill_steps);
     json.add_count("launches", c.launches);
@@ -84,6 +85,7 @@ void print_json(const Options& o, const std::string& device, const MemoryPlan& p
     json.add_real("decode_seconds", c.decode);
     json.add_real("prefill_tokens_per_second", rate(c.prompt_rows, c.prefill));
     json.add_real("decode_tokens_per_second", rate(c.decode_rows, c.decode));
+    if (c.read_rate > 0) json.add_real("read_bytes_per_second", c.read_rate);
     json.add("tokens", token_lists(sequences));
     json.add("ends", ends(sequences));
     json.add("rows", rows_taken(sequences));

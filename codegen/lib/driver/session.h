@@ -10,6 +10,8 @@ using Counts = std::array<int, 3>;  // rows, wanted, pages
 struct Counters {
     size_t steps = 0, prefill_steps = 0, launches = 0, captures = 0, replays = 0, uploads = 0;
     size_t prompt_rows = 0, decode_rows = 0;
+    size_t peak = 0;       // bytes of memory in use
+    double read_rate = 0;  // bytes a second that plain reads get, measured where it is asked for
     double load = 0, capture = 0, prefill = 0, decode = 0;  // seconds
 };
 struct Session : Recording {
@@ -137,6 +139,21 @@ const int* run_step(Session& s, const Taken& taken, bool followed) {
     s.turn = 1 - s.turn;
     count_step(s.counters, taken, seconds() - start - (s.counters.capture - capture));
     return next;
+}
+// Whether the next step has a row of each sequence of this one and no other, unless one stops.
+bool is_followed(const Session& session, const Taken& taken,
+                 const std::vector<Sequence>& sequences, int n) {
+    const Step& step = *session.table;
+    if (!session.graphs || session.logits || step.rows != step.wanted) return false;
+    size_t running = 0;
+    for (const Sequence& s : sequences) running += s.running();
+    if (running != taken.rows.size()) return false;
+    for (int i = 0; i < step.rows; i++) {
+        const Sequence& s = sequences[size_t(taken.rows[size_t(i)].sequence)];
+        if (step.want[i] != i || s.rows != s.tokens.size()) return false;
+        if (s.tokens.size() - s.prompt + 1 >= size_t(n)) return false;
+    }
+    return true;
 }
 void open_session(Session& s, const MemoryPlan& plan, bool with_logits) {
     s.table = pinned_array<Step>(1);

@@ -2,38 +2,6 @@
 // most, measured by plain reads; when each launch of each step came to its wait and was let through, in
 // ns since the first; behind them the records of launches that were repeated alone.
 
-// Bytes a second that reads of more than any cache holds get, at best of ten times.
-double read_rate(cudaStream_t stream) {
-    int sms = 0;
-    size_t room = 0, all = 0;
-    check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0), "multiprocessors");
-    check(cudaMemGetInfo(&room, &all), "cudaMemGetInfo");
-    const Shape shape = {dim3(unsigned(4 * sms)), dim3(1024), 0};
-    const size_t round = size_t(4 * sms) * 1024 * 8 * sizeof(int4);  // bytes of all threads' reads
-    const size_t most = std::min(room / 2, size_t(ON_HOST ? 4 : 1024) << 20);
-    const size_t bytes = std::max(round, most / round * round);
-    int4* from = device_array<int4>(bytes / sizeof(int4));
-    int* out = device_array<int>(1);
-    cudaEvent_t start, end;
-    check(cudaEventCreate(&start), "cudaEventCreate");
-    check(cudaEventCreate(&end), "cudaEventCreate");
-    check(cudaMemsetAsync(from, 0, bytes, stream), "cudaMemset");
-    float best = 0;
-    for (int i = 0; i < 10; i++) {
-        float took = 0;
-        check(cudaEventRecord(start, stream), "cudaEventRecord");
-        launch(stream, read_all, shape, from, bytes / sizeof(int4), out);
-        check(cudaEventRecord(end, stream), "cudaEventRecord");
-        check(cudaStreamSynchronize(stream), "read_all");
-        check(cudaEventElapsedTime(&took, start, end), "cudaEventElapsedTime");
-        best = i ? std::min(best, took) : took;
-    }
-    check(cudaEventDestroy(start), "cudaEventDestroy");
-    check(cudaEventDestroy(end), "cudaEventDestroy");
-    check(cudaFree(from), "cudaFree");
-    check(cudaFree(out), "cudaFree");
-    return rate(bytes, 1e-3 * double(best));
-}
 // Launches of the last step again, in turn and back to back, `count` of them and one that ends the last.
 // NOTE: what they append to caches or add to sums in place they append and add each time, so that
 // values are not a step's any more; their times are.

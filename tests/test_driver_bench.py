@@ -1,0 +1,35 @@
+"""--bench and --synthetic of a binary, on the toy model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import driver_toy as toy
+import numpy as np
+
+
+def test_bench_times_each_test_and_fills_a_depth_once() -> None:
+    words = ("--synthetic", 0, "--bench", "pp20,tg4,tg4@30", "--repeat", 1, "--json")
+    ran = toy.run("model", *words)
+    assert ran.code == 0, ran.err
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    names = [("pp20", 20), ("tg4", 4), ("tg4 @ d30", 4)]
+    expected = [(name, run, tokens) for name, tokens in names for run in (0, 1)]
+    assert [(x["test"], x["run"], x["tokens"]) for x in lines] == expected
+    assert all(x["ns"] > 0 for x in lines)
+    # Twice 16 and 4 rows; one token, then twice it again and four; 29 more, then as before.
+    assert ran.report["steps"] == 2 * 2 + 1 + 2 * 5 + 2 + 2 * 5
+    assert ran.report["prefill_steps"] == 2 * 2 + 1 + 2 + 2 + 2
+    assert ran.report["prompt_tokens"] == 2 * 20 + 1 + 2 + 29 + 2
+    assert ran.report["context"] == 34
+    assert ran.report["peak_bytes"] > 0 and ran.report["read_bytes_per_second"] > 0
+
+
+def test_synthetic_weights_are_their_seed_s(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("a.npy", "again.npy", "b.npy")]
+    for seed, path in zip((0, 0, 1), files, strict=True):
+        words = ("--tokens", "1,2,3", "-n", 3, "--logits", "all", "--logits-file", path)
+        assert toy.run("model", "--synthetic", seed, *words).code == 0
+    a, again, b = map(np.load, files)
+    assert a.shape == (5, toy.VOCAB) and (a == again).all() and (a != b).any()
