@@ -27,6 +27,18 @@ class Gpu:
 
 
 @cache
+def driver_version() -> str:
+    """As `nvidia-smi` says it, asked of its library; "" where there is none."""
+    try:
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return ""
+    text = ctypes.create_string_buffer(80)
+    failed = library.nvmlInit_v2() or library.nvmlSystemGetDriverVersion(text, len(text))
+    return "" if failed else text.value.decode()
+
+
+@cache
 def gpus() -> tuple[Gpu, ...]:
     """The devices in the driver's order; none where there is no driver or it fails."""
     try:

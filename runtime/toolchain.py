@@ -12,6 +12,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from runtime import cache, nvrtc
 HOST_HEADERS = Path(__file__).parent / "host"
 ARCHS = ("sm_80", "sm_90a")
 SHOWN_LINES = 30  # of a compiler's output
-BINARY, SOURCE, LOG = "program", "program.cu", "log.txt"
+BINARY, SOURCE, LOG, SECONDS = "program", "program.cu", "log.txt", "seconds.txt"
 
 # Without contraction a * b + c is two roundings, as in every other place of the arithmetic.
 HOST_FLAGS = (
@@ -185,6 +186,7 @@ def build(
     def make(folder: Path, final: Path) -> None:
         place = shown or str(final / SOURCE)
         (folder / SOURCE).write_text(f"#line 1 {quoted(place)}\n{text}")
+        start = time.perf_counter()
         try:
             run_compiler([str(compiler.path), *flags, SOURCE, "-o", BINARY], folder)
         except UserError as error:
@@ -193,8 +195,14 @@ def build(
             kept = cache.root() / "failed.cu"
             kept.write_text(text)
             raise UserError(str(error).replace(place, str(kept)), TOOLCHAIN) from None
+        (folder / SECONDS).write_text(f"{time.perf_counter() - start:.3f}\n")
 
     return cache.entry(key, make) / BINARY
+
+
+def build_seconds(binary: Path) -> float:
+    """What the compiler took for a binary that `build` made, now or when it came into the cache."""
+    return float((binary.parent / SECONDS).read_text())
 
 
 def read_source(path: Path) -> str:

@@ -187,7 +187,8 @@ def test_flags_of_the_binaries_are_those_that_run_passes_on() -> None:
     texts = [driver_text(is_model) for is_model in (True, False)]
     lines = [line for text in texts for line in text.splitlines()]
     declared = {line.split('"')[1] for line in lines if line.startswith('    {"-')}
-    own = {"--weights", "--tokens", "--seqs", "--input", "-n"}
+    own = {"--weights", "--synthetic", "--tokens", "--seqs", "--input", "-n"}
+    own |= {"--bench", "--repeat"}  # of monocu bench
     assert {*VALUES, *SWITCHES, *own} == declared - {*PLANNED}
     assert all(f'"{flag}"' in texts[0] for flag in PLANNED)
 

@@ -35,6 +35,31 @@ def operations_of(p: Planned, rows: int, positions: int = 1) -> int:
     return sum(_operations(m, rows, _seen(m, seen)) for n in p.nodes for m in members(n))
 
 
+def weights_read(graph: Graph) -> int:
+    """Bytes of weights that a step of one row reads: of a table its row, of experts the picked."""
+    return sum(_weights_read(n) for n in graph.nodes() if n.op not in (*LEAVES, "call"))
+
+
+def _weights_read(n: Node) -> int:
+    """What its record counts for operands that are weights."""
+    others = [v.type for v in n.operands if root(v).node.op != "weight"]
+    if len(others) == len(n.operands):
+        return 0
+    ins, outs = ([_sized(t, 1) for t in types] for types in _types(n))
+    apart = sum(nbytes(_sized(t, 1)) for t in others) + sum(map(nbytes, outs))
+    return ops.get(n.op).bytes(ins, outs) - apart
+
+
+def caches_read(graph: Graph, positions: int) -> int:
+    """Bytes of caches that a step of one row reads, which sees so many positions."""
+    total = 0
+    for n in graph.nodes():
+        reads = not any(t.dtype in CACHES for t in n.types)
+        entry = sum(nbytes(v.type) for v in n.operands if v.type.dtype in CACHES)
+        total += _seen(n, positions) * entry if reads else 0
+    return total
+
+
 def members(n: Node) -> Sequence[Node]:
     """The ops of a node: of a fused call all that it holds."""
     return n.function.body if n.op == "call" else (n,)

@@ -38,12 +38,13 @@ def flags_of(weights: str | Checkpoint) -> list[str]:
 def sources_of(args: argparse.Namespace) -> tuple[str | None, str | Checkpoint | None]:
     """The program and the checkpoint that MODEL and --weights or --synthetic say."""
     model, weights = args.model, args.weights
-    if args.synthetic is not None:
+    spelled: str | None = getattr(args, "synthetic", None)  # score has no such flag
+    if spelled is not None:
         given = model if model is None or pipeline.is_checkpoint(model) else None
         if given or weights:
             both = f"{given or weights} and --synthetic"
             raise UserError(f"one checkpoint is needed, {both} were given")
-        return model, open_synthetic(args.synthetic)
+        return model, open_synthetic(spelled)
     if model is not None and (pipeline.is_checkpoint(model) or model in fetch.MODELS):
         if weights is not None:
             raise UserError(f"one checkpoint is needed, {model} and {weights} were given")

@@ -31,6 +31,7 @@ VERBS = {
     "build": "a .model becomes a binary",
     "run": "compile, build and run: a model's tokens, an op program's results",
     "vm": "run a program on the reference VM: no compiler, no GPU",
+    "bench": "llama-bench's tests, and their share of the memory's speed",
     "score": "log-probabilities and perplexity of a text",
     "diff": "hold every value of the compiled program against the VM's",
     "fuzz": "random programs, whose bits must be equal everywhere",
