@@ -10,7 +10,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from codegen import guards, library, tables
+from codegen import cache_values, guards, library, tables
 from codegen.driver import driver_text
 from codegen.expr import STRUCTS, literal
 from codegen.forms import FEW_PAGES, MANY_PAGES, have_many, row_forms
@@ -87,6 +87,7 @@ def render(plan: Plan) -> str:
     fields = {
         "plan": plan,
         "tables": tables.of(plan),
+        "held": tuple(cache_values.rows(plan)) if plan.options.dump else (),
         "kernels": kernels,
         "runs": runs,
         "forms": forms,

@@ -177,7 +177,7 @@ def _values(plan: Plan) -> Iterable[Row]:
             base = root(v)
             if base not in made or v not in plan.names:
                 continue
-            name, number = _layer(plan.names[v])
+            name, number = layer_of(plan.names[v])
             key = (name, str(v.type), v.type, plan.buffers[plan.buffer_of[base]].offset)
             groups.setdefault(key, []).append((number, made[base], v))
     for (name, _, _, _), members in groups.items():
@@ -188,7 +188,7 @@ def _values(plan: Plan) -> Iterable[Row]:
             yield Row(shown, (_value(plan, shown, v, launch, max(0, first), len(run), period),))
 
 
-def _layer(name: str) -> tuple[str, int]:
+def layer_of(name: str) -> tuple[str, int]:
     """`l3.attend.q` -> (`l%d.attend.q`, 3); other names keep themselves, -1."""
     head, dot, rest = name.partition(".")
     if dot and head[:1] == "l" and head[1:].isdigit():

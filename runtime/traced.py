@@ -1,7 +1,8 @@
 """What a run of the VM has computed, by name, as the binary's `--dump` writes it.
 
 Rows of all steps stand in order of sequence and position; a quantized value is several arrays
-(NAME.words, NAME.low, NAME.scales, NAME.sums); caches and leaves are left out.
+(NAME.words, NAME.low, NAME.scales, NAME.sums). A cache is what it holds behind the run at the
+places of its rows, by the name of its last version; leaves are left out.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from compiler.graph import Graph, Node
 from compiler.graph import Value as Ref
 from compiler.program import Program
 from compiler.types import ROWS, WANTED
-from compiler.values import Quantized, Value
+from compiler.values import Cache, Quantized, Rows, Value
 from runtime.inputs import default_inputs
 from runtime.vm import Environment, Session, Trace, caches_of, run
 
@@ -36,6 +37,7 @@ class Recorder:
     parts: dict[str, list[Array]] = field(default_factory=dict[str, "list[Array]"])
     lead: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     place: dict[str, int] = field(default_factory=dict[str, int])
+    caches: dict[int, tuple[Ref, Cache]] = field(default_factory=dict[int, tuple[Ref, Cache]])
     rows: list[Place] = field(default_factory=list[Place])
     wanted: list[Place] = field(default_factory=list[Place])
 
@@ -43,6 +45,8 @@ class Recorder:
         """The VM's trace."""
         name = self.graph.name(ref)
         assert name is not None, ref.node.op
+        if isinstance(value, Cache):  # one object in all versions: the last one names it
+            self.caches[id(value)] = ref, value
         first = ref.type.shape[0] if ref.type.shape else None
         lead = first if isinstance(first, str) else None
         for part, array in arrays(name, value):
@@ -57,10 +61,20 @@ class Recorder:
         """Every value by name, in program order."""
         order = {ROWS: _order(self.rows), WANTED: _order(self.wanted)}
         out: dict[str, Array] = {}
-        for name in sorted(self.parts, key=self.place.__getitem__):
-            kept, lead = self.parts[name], self.lead[name]
+        for name, kept in self.parts.items():
+            lead = self.lead[name]
             out[name] = kept[0] if lead is None else np.concatenate(kept)[order[lead]]
-        return out
+        place = dict(self.place)
+        for ref, cache in self.caches.values():
+            name = self.graph.name(ref)
+            assert name is not None
+            out[name] = self._entries(cache)
+            place[name] = self.order[ref]
+        return {name: out[name] for name in sorted(out, key=place.__getitem__)}
+
+    def _entries(self, cache: Cache) -> Array:
+        """What a cache holds at the places of the rows, in order of sequence and position."""
+        return np.stack([cache.keys(seq)[pos] for seq, pos in sorted(self.rows)])
 
     @cached_property
     def order(self) -> dict[Ref, int]:
@@ -108,8 +122,16 @@ def trace_program(
 ) -> dict[str, Array]:
     """Every value of an op program; its results are among them where ops compute them."""
     recorder = Recorder(program.graph)
-    env = Environment(default_inputs(program, inputs), None, caches_of(program.graph, meaning))
-    run(program.graph, env, meaning, recorder.seen)
+    values = default_inputs(program, inputs)
+    for rows in values.values():
+        if isinstance(rows, Rows):
+            recorder.rows = list(zip(rows.seq.tolist(), rows.pos.tolist(), strict=True))
+    run(
+        program.graph,
+        Environment(values, None, caches_of(program.graph, meaning)),
+        meaning,
+        recorder.seen,
+    )
     return recorder.values()
 
 

@@ -47,7 +47,9 @@ def suspects(
         if p.node is None or not any(root(v) in wrong for v in _results(p.node)):
             continue
         if not any(root(v) in wrong for v in p.node.operands):
-            found.setdefault(p.kernel, [_suspect(p), *_feeding(compiled, p.node, wrong)])
+            unseen = _feeding(compiled, p.node, wrong, given)
+            others = [s for s in unseen if s.kernel != p.kernel]
+            found.setdefault(p.kernel, [_suspect(p), *others])
     return list(found.values())
 
 
@@ -70,14 +72,18 @@ def _suspect(p: Planned, wrote: str = "") -> Suspect:
     return Suspect(p.kernel, kind if kind in fusions() else "", wrote)
 
 
-def _feeding(compiled: Compiled, n: Node, wrong: set[Value]) -> list[Suspect]:
-    """Who made what `n` reads and no dump holds: tiles of an input, and versions of caches."""
+def _feeding(
+    compiled: Compiled, n: Node, wrong: set[Value], given: Mapping[str, Array]
+) -> list[Suspect]:
+    """Who made what `n` reads and no dump holds: tiles of an input, a cache's earlier versions."""
     by = {p.node: p for p in compiled.plan.launches if p.node is not None}
     tiles = {p.launch.args[0].value: p for p in compiled.plan.launches if p.node is None}
     names = names_of(compiled.program.graph)
     found: dict[str, Suspect] = {}
     for v in n.operands:
         is_cache = v.type.dtype in CACHES
+        if is_cache and names[v] in given:
+            continue
         writer = by.get(v.node) if is_cache else tiles.get(v)
         if writer is not None and not any(root(r) in wrong for r in _results(v.node)):
             wrote = names[v] if is_cache else f"tiles of {names[v]}"

@@ -18,6 +18,22 @@ void take_tokens(const Options& o, const Taken& taken, const int* next,
         if (s.end) output.end(index);
     }
 }
+//% if options.dump
+// What sequences that have ended left in the caches, before another one gets their slots.
+void record_ended(Session& s, std::vector<Sequence>& sequences) {
+    for (size_t i = 0; i < sequences.size(); i++) {
+        Sequence& ended = sequences[i];
+        if (!ended.end || ended.slot < 0) continue;
+        std::vector<RowOf> places;
+        for (size_t at = 0; at < ended.rows; at++) {
+            places.push_back({ended.slot, int(at)});
+            s.recorder->held.push_back({int(i), int(at)});
+        }
+        record_caches(s, *s.recorder, places, s.table->pages_per_seq);
+        ended.slot = -1;
+    }
+}
+//% endif
 void generate(Session& session, const Options& o, int slots, std::vector<Sequence>& sequences,
               Output& output, LogitsFile& logits) {
     size_t prompts = 0;
@@ -37,6 +53,9 @@ void generate(Session& session, const Options& o, int slots, std::vector<Sequenc
         if (session.counters.prompt_rows == prompts) progress.end();
         if (session.logits) logits.add(taken.wanted, session.logits);
         take_tokens(o, taken, next, sequences, output);
+//% if options.dump
+        if (session.recorder) record_ended(session, sequences);
+//% endif
     }
 }
 // What is asked for beside the tokens.

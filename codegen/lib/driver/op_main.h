@@ -120,6 +120,10 @@ int run_program(const Options& o) {
     check(cudaStreamSynchronize(device.stream), "forward");
     double took = seconds() - start;
     if (interrupted) return INTERRUPTED;
+//% if options.dump
+    for (int i = 0; i < step.rows; i++) recorder.held.push_back({step.seq[i], step.pos[i]});
+    record_caches(device, recorder, recorder.held, plan.pages);
+//% endif
     give_results(device, o.out);
     if (!o.dump.empty()) write_dumps(recorder, o.dump_dir);
     if (o.json) print_json(name, device.launches, took);

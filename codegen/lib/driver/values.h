@@ -19,6 +19,10 @@ struct Recorder {
     std::multimap<int, size_t> by_launch;  // a launch's number: files that it writes
     std::vector<RowOf> rows, wanted;       // of all steps so far
     size_t step_rows = 0, step_wanted = 0;
+//% if options.dump
+    std::vector<DumpFile> caches;
+    std::vector<RowOf> held;  // whose entries they have
+//% endif
 };
 struct Recording : Device {
     Recorder* recorder = nullptr;
@@ -78,6 +82,48 @@ std::string stored_names(size_t most) {
         out += std::string(" ") + VALUES[v].name;
     return size_t(VALUE_COUNT) > most ? out + " and more, see --info" : out;
 }
+//% if options.dump
+// Caches that some pattern names; an entry of a position is a row of theirs.
+void open_caches(Recorder& out, const std::vector<std::string>& chosen, std::vector<bool>& used) {
+    for (int v = 0; v < CACHE_VALUE_COUNT; v++)
+        for (int i = 0; i < CACHE_VALUES[v].count; i++) {
+            const CacheValue& cache = CACHE_VALUES[v];
+            std::string name = name_of(cache.name, cache.first + i);
+            bool wanted = false;
+            for (size_t p = 0; p < chosen.size(); p++)
+                if (chosen[p] == "all" || !fnmatch(chosen[p].c_str(), name.c_str(), 0))
+                    wanted = used[p] = true;
+            size_t entry = size_t(cache.shape[0] * cache.shape[1]) * element_of(cache.dtype).stored;
+            if (wanted)
+                out.caches.push_back({name, cache.dtype, -1, {cache.shape[0], cache.shape[1]},
+                                      cache.before + size_t(i) * cache.each, entry, {}});
+        }
+}
+// What caches hold at some positions of a slot; of a page [64][HD] stands for each head. Slots have
+// their pages one behind another.
+void record_caches(const Device& d, Recorder& recorder, const std::vector<RowOf>& places,
+                   int pages_per_seq) {
+    for (DumpFile& file : recorder.caches) {
+        std::vector<uint8_t> page(64 * file.row_bytes);
+        size_t there = size_t(-1), head = file.row_bytes / size_t(file.shape[0]);
+        for (const RowOf& place : places) {
+            size_t first = size_t(place.sequence) * size_t(pages_per_seq);
+            size_t stored = first + size_t(place.position) / 64;
+            if (stored != there)
+                check(cudaMemcpyAsync(page.data(),
+                                      d.cache + file.offset * d.positions + stored * page.size(),
+                                      page.size(), cudaMemcpyDeviceToHost, d.stream),
+                      file.name.c_str());
+            check(cudaStreamSynchronize(d.stream), file.name.c_str());
+            there = stored;
+            for (size_t kv = 0; kv < size_t(file.shape[0]); kv++) {
+                const uint8_t* at = &page[(kv * 64 + size_t(place.position) % 64) * head];
+                file.bytes.insert(file.bytes.end(), at, at + head);
+            }
+        }
+    }
+}
+//% endif
 // Chooses the values that some pattern names; refuses a pattern that names none.
 Recorder open_recorder(const std::vector<std::string>& chosen) {
     Recorder out;
@@ -95,6 +141,9 @@ Recorder open_recorder(const std::vector<std::string>& chosen) {
                 out.files.push_back(file);
             }
         }
+//% if options.dump
+    open_caches(out, chosen, used);
+//% endif
     for (size_t p = 0; p < chosen.size(); p++)
         if (!used[p])
             fail(USAGE, "--dump: the name of a stored value is needed, %s was given; there are:%s",
@@ -146,4 +195,7 @@ void write_dump(const DumpFile& file, const std::vector<RowOf>& rows, const std:
 void write_dumps(const Recorder& recorder, const std::string& folder) {
     for (const DumpFile& file : recorder.files)
         write_dump(file, file.lead == -2 ? recorder.wanted : recorder.rows, folder);
+//% if options.dump
+    for (const DumpFile& file : recorder.caches) write_dump(file, recorder.held, folder);
+//% endif
 }
