@@ -96,7 +96,7 @@ def test_bytes_are_those_of_the_tensors_and_the_plan(spelled: str) -> None:
         (("-r", "0"), "-r: a whole number from 1 to 1000 is needed, '0' was given"),
         (("-o", "csv"), "-o: invalid choice: 'csv'"),
         (("-p", "8", "-n", "4", "-d", "249"), "pp8 @ d249: a context of 257 tokens is needed, "
-         "tiny-qwen3moe-q8_0 is trained for 256; a smaller -d is needed"),
+         "tiny-qwen3moe-q8_0 is trained for 256; a smaller -p, -n or -d is needed"),
         (("-p", "257"), "pp257: a context of 257 tokens is needed"),
         (("--weights", "w.gguf"), "one checkpoint is needed, w.gguf and --synthetic were given"),
         (("norm_matmul_softmax",), "a model is needed, norm_matmul_softmax is an op program"),

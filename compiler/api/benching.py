@@ -75,7 +75,7 @@ def check(made: Compiled, tests: Sequence[Test]) -> None:
     if trained and longest.positions > trained:
         raise UserError(
             f"{longest.name}: a context of {longest.positions} tokens is needed, "
-            f"{made.model.weights.path.name} is trained for {trained}; a smaller -d is needed"
+            f"{made.model.weights.path.name} is trained for {trained}; a smaller -p, -n or -d is needed"
         )
 
 

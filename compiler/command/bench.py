@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from compiler.command.parser import add_model, add_options, add_target, whole
+
+if TYPE_CHECKING:
+    from compiler.pipeline import Compiled
 
 DOC = """Times a model as llama-bench does, under its names: pp512 takes in a prompt of 512 tokens,
 tg128 decodes 128 (the token choice included), tg128 @ d4096 behind 4,096 tokens. Random tokens, one
@@ -49,21 +53,35 @@ def numbers(least: int) -> Callable[[str], tuple[int, ...]]:
 def run(args: argparse.Namespace) -> int:
     import json
 
-    from compiler.api import benching
-    from compiler.command import bench_table, job, show
+    from compiler.command import bench_table, show
 
-    tests = benching.tests_of(args.p, args.n, args.d)
     with show.progress("compiling"):
-        made = job.compiled_of(args)
-    benching.check(made, tests)
+        made = compiled(args)
     with show.progress("building and running"):
-        found = benching.measure(made, tests, args.r, args.arch)
-    found = {**found, "command": command(args)}
+        found = measured(args, made)
     if args.form == "json":
         print(json.dumps(found, indent=1))
     else:
         print(bench_table.markdown(found))
     return 0
+
+
+def compiled(args: argparse.Namespace) -> Compiled:
+    """The model. UserError where it cannot run what is asked for."""
+    from compiler.api import benching
+    from compiler.command import job
+
+    made = job.compiled_of(args)
+    benching.check(made, benching.tests_of(args.p, args.n, args.d))
+    return made
+
+
+def measured(args: argparse.Namespace, made: Compiled) -> dict[str, Any]:
+    """The document of a run."""
+    from compiler.api import benching
+
+    tests = benching.tests_of(args.p, args.n, args.d)
+    return {**benching.measure(made, tests, args.r, args.arch), "command": command(args)}
 
 
 def command(args: argparse.Namespace) -> str:
