@@ -73,9 +73,10 @@ def check(made: Compiled, tests: Sequence[Test]) -> None:
     longest = max(tests, key=lambda t: t.positions)
     trained = made.program.context_length
     if trained and longest.positions > trained:
+        name = made.model.weights.path.name
         raise UserError(
-            f"{longest.name}: a context of {longest.positions} tokens is needed, "
-            f"{made.model.weights.path.name} is trained for {trained}; a smaller -p, -n or -d is needed"
+            f"{longest.name}: a context of {longest.positions} tokens is needed, {name} is trained "
+            f"for {trained}; a smaller -p, -n or -d is needed"
         )
 
 
