@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compiler import exact
 from compiler.exact.attention import PAGE
@@ -61,45 +60,53 @@ def _meaning(
     sinks: Reals | None, rows: Rows,
 ) -> Reals:  # fmt: skip
     """softmax(scale * q . k) v over the positions that a row sees."""
-    out = np.zeros((len(rows), q.shape[1], q.shape[2]))
-    factor = scale or 1.0 / sqrt(q.shape[-1])
+
+    def row(t: int, keys: Reals, values: Reals, first: int) -> Reals:
+        del first
+        return _row(q[t], keys, values, scale or 1.0 / sqrt(q.shape[-1]), softcap, sinks)
+
+    return _by_row(row, k, v, window, rows)
+
+
+def _by_row(
+    row: Callable[[int, Reals, Reals, int], Reals], k: Cache, v: Cache, window: int, rows: Rows
+) -> Reals:
+    """row(t, keys, values, the first one's position) of each row, for what it sees: [T, H * HD]."""
+    out: list[Reals] = []
     for t, seq in enumerate(rows.seq.tolist()):
         span = _span(rows, t, window)
-        keys, values = k.keys(seq)[span], v.keys(seq)[span]
-        out[t] = _row(q[t], keys, values, factor, softcap, sinks)
-    return out.reshape(len(rows), -1)
+        keys, values = (c.keys(seq)[span].astype(np.float64) for c in (k, v))
+        out.append(row(t, keys, values, span.start))
+    return np.stack(out).reshape(len(rows), -1)
 
 
 def _row(
-    q: Reals, keys: NDArray[np.floating], values: NDArray[np.floating], scale: float,
-    softcap: float, sinks: Reals | None,
+    q: Reals, keys: Reals, values: Reals, scale: float, softcap: float, sinks: Reals | None
 ) -> Reals:  # fmt: skip
     """q [H, HD], keys and values [J, KV, HD] -> [H, HD]; no keys: 0."""
     if not len(keys):
         return np.zeros_like(q)
     grouped = q.reshape(keys.shape[1], -1, q.shape[-1])
-    score = np.einsum("gid,jgd->gij", grouped, keys.astype(np.float64)) * scale
+    score = np.einsum("gid,jgd->gij", grouped, keys) * scale
     if softcap:
         score = softcap * np.tanh(score / softcap)
     if sinks is not None:  # a score of its own, to which no value belongs
         score = np.concatenate([score, sinks.reshape(*score.shape[:2], 1)], axis=-1)
     weight = np.exp(score - score.max(axis=-1, keepdims=True))
     weight = (weight / weight.sum(axis=-1, keepdims=True))[..., : len(keys)]
-    return np.einsum("gij,jgd->gid", weight, values.astype(np.float64)).reshape(q.shape)
+    return np.einsum("gij,jgd->gid", weight, values).reshape(q.shape)
 
 
 def _bound(
     q: Reals, k: Cache, v: Cache, window: int, scale: float, softcap: float,
     sinks: Reals | None, rows: Rows,
 ) -> Reals:  # fmt: skip
-    out = np.zeros((len(rows), q.shape[1], q.shape[2]))
-    factor = scale or 1.0 / sqrt(q.shape[-1])
-    for t, seq in enumerate(rows.seq.tolist()):
-        span = _span(rows, t, window)
-        pages = (span.stop - 1) // PAGE - span.start // PAGE + 1 + (sinks is not None)
-        keys, values = (c.keys(seq)[span].astype(np.float64) for c in (k, v))
-        out[t] = _row_bound(q[t], keys, values, factor, softcap, sinks, pages)
-    return out.reshape(len(rows), -1)
+    def row(t: int, keys: Reals, values: Reals, first: int) -> Reals:
+        pages = (first + len(keys) - 1) // PAGE - first // PAGE + 1 + (sinks is not None)
+        factor = scale or 1.0 / sqrt(q.shape[-1])
+        return _row_bound(q[t], keys, values, factor, softcap, sinks, pages)
+
+    return _by_row(row, k, v, window, rows)
 
 
 def _row_bound(
