@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -17,11 +18,14 @@ from numpy.typing import NDArray
 
 from compiler import api, pipeline
 from compiler.api.reference import session
+from compiler.api.running import generated, model_argv
 from compiler.api.values import Generated
 from compiler.pipeline import Compiled
+from compiler.target import HOST, Options
 from runtime import fetch
 from runtime.compare import difference
 from runtime.traced import all_logits
+from tests.guarded import sanitized
 
 ROWS = 128  # of a step: more than the longest prompt has, so that one chunk is one
 
@@ -51,12 +55,12 @@ def smollm2() -> Path:
     return path or fetch.fetch("smollm2")
 
 
-def compiled(path: Path, numerics: str, dump: bool = False) -> Compiled:
-    """For the host, with room for `ROWS` rows of logits in one step."""
-    return api.compile(
-        pipeline.load(path), numerics=numerics, max_rows=ROWS, max_seqs=ROWS,
-        dump=dump, target="host",
-    )  # fmt: skip
+def compiled(
+    path: Path, numerics: str, dump: bool = False, rows: int = ROWS, guard: bool = False
+) -> Compiled:
+    """For the host, with room for `rows` rows of logits in one step; guard: under sanitizers."""
+    options = Options(numerics, max_rows=rows, max_seqs=rows, dump=dump, guard=guard)
+    return pipeline.compile_model(pipeline.load(path), options, HOST)
 
 
 def random_prompt(seed: int, length: int, vocabulary: int) -> list[int]:
@@ -69,15 +73,25 @@ def vocabulary_of(made: Compiled) -> int:
     return last
 
 
+def run(
+    made: Compiled, prompts: Sequence[list[int]], count: int, flags: Sequence[str] = ()
+) -> Generated:
+    """What the binary of a compilation gives, built under sanitizers where that has guards."""
+    binary = sanitized(made.text) if made.options.guard else api.build(made)
+    with TemporaryDirectory() as folder:
+        argv = [*model_argv(made.model, prompts, count, Path(folder)), *flags]
+        return generated(binary, argv, [len(p) for p in prompts], Path(folder), logits=True)
+
+
 def host(made: Compiled, given: Prompted, flags: Sequence[str]) -> Generated:
-    return api.run(made, prompts=[given.prompt], n=given.count, logits=True, flags=flags)
+    return run(made, [given.prompt], given.count, flags)
 
 
 def beside(made: Compiled, given: Prompted) -> Generated:
     """The prompt as the second of four sequences; what the second one gives."""
     size = vocabulary_of(made)
     first, *more = (random_prompt(at, n, size) for at, n in enumerate(given.beside, 1))
-    whole = api.run(made, prompts=[first, given.prompt, *more], n=given.count, logits=True)
+    whole = run(made, [first, given.prompt, *more], given.count)
     return Generated((whole.tokens[1],), (whole.logits[1],), whole.report)
 
 

@@ -1,11 +1,11 @@
-"""Every example as a host binary, its kernels fused and apart: the bits of the VM both times."""
+"""Every example as a host binary, its kernels fused and apart: the bits of the VM both times, under
+sanitizers with guards around every buffer."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,21 +14,19 @@ import examples
 import passes
 from compiler import pipeline
 from compiler.api.reference import bits, session
-from compiler.api.running import generated, model_argv
-from compiler.api.values import Generated
-from compiler.pipeline import Compiled, Model
+from compiler.pipeline import Model
 from compiler.target import HOST, NUMERICS, Options
-from runtime import toolchain
 from runtime.compare import difference
 from runtime.traced import all_logits
 from runtime.vm import run_program
+from tests import model_runs
+from tests.guarded import sanitized
 from tests.merged import compiled, groups, merged, rows_values, run
 from tests.model_runs import random_prompt
 from tests.op_programs import is_other, lowered
 from tests.small_models import MODELS, OP_PROGRAMS, checkpoint, model, program
 from tests.test_codegen_ops import SEEDS, differences
 
-QUICK = ("-O1", "-Wno-maybe-uninitialized")  # g++ 12 sees less at -O1, of the driver too
 HOLDS = {"fused": (), "apart": passes.names()}
 PROMPTS = ([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5], [7], [8, 8, 8])  # forms of 1, 4 and 8 rows
 
@@ -51,8 +49,7 @@ def units() -> list[object]:
 @pytest.mark.parametrize(("numerics", "how", "unit"), units())
 def test_op_programs(numerics: str, how: str, unit: list) -> None:
     whole = merged(unit)
-    made = compiled(whole, Options(numerics, hold=HOLDS[how]))
-    binary = toolchain.build(made.text, extra=("-O1",))
+    binary = sanitized(compiled(whole, Options(numerics, hold=HOLDS[how], guard=True)).text)
     found: list[str] = []
     for inputs in rows_values(unit):
         want = run_program(lowered(whole, numerics), inputs)
@@ -67,10 +64,8 @@ def test_op_programs(numerics: str, how: str, unit: list) -> None:
 @pytest.mark.parametrize(
     ("name", "numerics"), [("llama", "int8"), ("qwen3", "f32"), ("qwen3moe", "int8x2")]
 )
-def test_a_model_apart(name: str, numerics: str, tmp_path: Path) -> None:
-    check(
-        model(name, 2), Options(numerics, max_rows=16, max_seqs=16, hold=passes.names()), tmp_path
-    )
+def test_a_model_apart(name: str, numerics: str) -> None:
+    check(model(name, 2), Options(numerics, max_rows=16, max_seqs=16, hold=passes.names()))
 
 
 ZOO = """# zoo.model: what the examples do not do with the rows of a step
@@ -102,21 +97,21 @@ def forward(token) {
 """
 
 
-def test_other_ops_over_the_rows_of_a_step(tmp_path: Path) -> None:
+def test_other_ops_over_the_rows_of_a_step() -> None:
     parts = [f"attn_{p}" for p in ("norm", "q", "k", "v", "output")]
     parts += [f"ffn_{p}" for p in ("norm", "gate", "up", "down")]
     text = ZOO.replace("IGNORED", ", ".join(f'"blk.{{}}.{p}.weight"' for p in parts))
     whole = pipeline.load(text, checkpoint("llama"))
-    check(whole, Options("int8x2", max_rows=16, max_seqs=16), tmp_path)
+    check(whole, Options("int8x2", max_rows=16, max_seqs=16))
 
 
 @pytest.mark.parametrize(("name", "numerics"), [("qwen3", "int8"), ("qwen3moe", "int8x2")])
-def test_a_step_of_many_rows(name: str, numerics: str, tmp_path: Path) -> None:
+def test_a_step_of_many_rows(name: str, numerics: str) -> None:
     """The forms of 64 and 128 rows, the last group of which is not full."""
-    prompts = tuple(random_prompt(seed, n, 160) for seed, n in enumerate((150, 1, 140, 6)))
+    prompts = tuple(random_prompt(seed, n, 160) for seed, n in enumerate((200, 1, 65, 17)))
     options = Options(numerics, max_rows=320, max_seqs=320)
     flags = (("--chunk", "320"), ("--chunk", "70", "--host-seed", "5"))
-    check(model(name, 1), options, tmp_path, prompts, flags)
+    check(model(name, 1), options, prompts, flags)
 
 
 SHORT = ((), ("--chunk", "3"), ("--chunk", "1", "--host-seed", "5"))
@@ -125,27 +120,18 @@ SHORT = ((), ("--chunk", "3"), ("--chunk", "1", "--host-seed", "5"))
 def check(
     given: Model,
     options: Options,
-    folder: Path,
     prompts: Sequence[list[int]] = PROMPTS,
     ways: Sequence[tuple[str, ...]] = SHORT,
 ) -> None:
     """Logits of every row of the prompts and three tokens behind each, host against VM."""
-    made = pipeline.compile_model(given, options, HOST)
+    made = pipeline.compile_model(given, replace(options, guard=True), HOST)
     for flags in ways:
-        ran = results(made, folder, prompts, flags)
+        ran = model_runs.run(made, prompts, 3, flags)
         for prompt, tokens, logits in zip(prompts, ran.tokens, ran.logits, strict=True):
             fed = [*prompt, *tokens[:-1]]
             want = all_logits(session(given, bits(given, options)), fed)
             assert difference(f"logits {flags}", want, logits) is None
             assert list(tokens) == np.argmax(want[len(prompt) - 1 :], axis=1).tolist()
-
-
-def results(
-    made: Compiled, folder: Path, prompts: Sequence[list[int]], flags: tuple[str, ...]
-) -> Generated:
-    binary = toolchain.build(made.text, extra=QUICK)
-    argv = [*model_argv(made.model, prompts, 3, folder), *flags]
-    return generated(binary, argv, [len(p) for p in prompts], folder, logits=True)
 
 
 # reading the program beside its `.cu`
