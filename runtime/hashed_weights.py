@@ -23,7 +23,7 @@ from runtime.gguf import Checkpoint, TensorInfo
 from runtime.synthetic import MIXTURES, PRESETS, plan_of
 
 Words = NDArray[np.uint32]
-PIECE = 1 << 22  # blocks made at a time
+PIECE = 1 << 16  # blocks made at a time: what caches hold
 FRACTIONS = {"f32": (23, 127), "bf16": (7, 127), "f16": (10, 15)}  # bits, the exponent of 1
 
 
@@ -68,10 +68,13 @@ def tensor_key(seed: int, name: str) -> int:
 
 def hashed_words(key: int, numbers: Words) -> Words:
     """A hash of each number (lowbias32 of a Weyl sequence), modulo 2^32."""
-    x = numbers * np.uint32(0x9E3779B9) + np.uint32(key)
-    x = (x ^ x >> np.uint32(16)) * np.uint32(0x7FEB352D)
-    x = (x ^ x >> np.uint32(15)) * np.uint32(0x846CA68B)
-    return x ^ x >> np.uint32(16)
+    x = numbers * np.uint32(0x9E3779B9)
+    x += np.uint32(key)
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        x ^= x >> np.uint32(shift)
+        x *= np.uint32(factor)
+    x ^= x >> np.uint32(16)
+    return x
 
 
 def exponent_of(fmt: Format, k: int) -> int:
