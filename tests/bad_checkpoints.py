@@ -258,6 +258,10 @@ def _tensors() -> None:
         ("ragged-q4_0", (33,), 2, "rows of whole blocks of 32 are needed, rows of 33 were given"),
         ("ragged-rows", (16, 2), 2, "rows of whole blocks of 32 are needed, rows of 16 were given"),
         ("ragged-q6_k", (32, 8), 14, "rows of whole blocks of 256 are needed"),
+        ("ragged-q4_k", (288, 2), 12, "rows of whole blocks of 256 are needed, rows of 288 were"),
+        ("ragged-q5_k", (255,), 13, "rows of whole blocks of 256 are needed, rows of 255 were"),
+        ("short-q4_k", (4096, 2), 12, "4608 bytes at data offset 0 are needed, the file has"),
+        ("short-q6_k", (1280, 5), 14, "5250 bytes at data offset 0 are needed, the file has"),
     ):
         bad(name, with_tensor(tensor("t", dims, kind, 0)), 'tensor "t"', words)
     bad("rank-2^32-1", with_tensor(text("t") + u32(2**32 - 1)), "4294967295 were given")

@@ -125,6 +125,7 @@ EXPERTS = (
     _experts(2, 70, 33, 96, 32, "rmsnorm(x, eps=1e-5)", SWIGLU, OF_ALL, "q8_0 q4_0 q4_1"),
     _experts(4, 40, 1, 64, 64, "x", "gelu_tanh({g} * 0.5) * {u}", OF_SUM, "q4_0 f16 f32"),
     _experts(3, 1, 1, 32, 32, "x", CLAMPED, OF_ALL, "q8_0 bf16 q8_0"),
+    _experts(3, 5, 2, 256, 256, NORM, SWIGLU, OF_PICKS, "q4_k q5_k q6_k"),
 )
 FLOAT_EXPERTS = (  # columns in no whole groups of 32
     _experts(3, 6, 2, 37, 19, NORM, SWIGLU, OF_PICKS, "f32 f16 bf16"),
@@ -172,6 +173,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
         _head(130, 64, 160, "linear(rmsnorm(x, g, 1e-5), w, b)", "q4_0"),
         _head(2, 33, 1056, "linear(x, w) * b", "f32", ""),
         _head(1, 64, 2048, "linear(rmsnorm(x, g, 1e-5), w)", "q8_0", ""),
+        _head(2, 256, 64, "linear(rmsnorm(x, g, 1e-5), w)", "q6_k"),
     ),
     "glu": (
         _gated(3, 64, 96, "rmsnorm(x, g, 1e-5)", "h = gelu_tanh(linear(n, gate)) * linear(n, up)"),
@@ -186,6 +188,8 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
         _gated(9, 96, 32, "rmsnorm(x, eps=1e-5)", GPT_OSS),
         _gated(130, 64, 64, "rmsnorm(x, g, 1e-5)", GPT_OSS, "q4_0 q8_0"),
         _gated(2, 33, 37, "x", GPT_OSS, "f16 f32"),
+        _gated(3, 256, 64, NORM, GPT_OSS, "q4_k q8_0"),
+        _gated(66, 512, 32, NORM, GPT_OSS, "q6_k q8_0"),
     ),
     "add-norm-quant": (
         _sandwich(3, 96, "x + rmsnorm(a, g, 1e-5)", "return y, linear(rmsnorm(y, b, 1e-5), w)"),
@@ -205,6 +209,8 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
         _embedded(3, 96, 64, "x = embed(token, table)", "q8_0"),
         _embedded(1, 7, 2080, "x = embed(token, table)", "q4_1"),
         _embedded(64, 64, 64, "x = embed(token, table) * 8.0", "q4_0"),
+        _embedded(5, 9, 512, "x = embed(token, table)", "q6_k"),
+        _embedded(3, 9, 256, "x = embed(token, table)", "q4_k"),
         _embedded(5, 3, 96, "x = embed(token, table) * g + g", "f16"),
         f"input x: f32[7, 96]\ninput g: f32[96]\ninput w: q8_0[40, 96]\n"
         f"input r: rows[7] = {PLACES}\ny = wanted(x)\nreturn y, linear(rmsnorm(y, g, 1e-5), w)\n",

@@ -38,6 +38,9 @@ n = rmsnorm(x, g, 1e-5)
 y = x + linear(silu(linear(n, gate)) * linear(n, up), down)
 return y, linear(rmsnorm(y, h, 1e-5), head)
 """
+K_QUANTS = (  # down and the head have more bits, as of a mixture
+    FEED_FORWARD.replace("160", "256").replace("192", "256").replace("q8_0", "q6_k")
+).replace("q4_0", "q6_k")
 MIXED = "input x: f32[{rows}, 96]\ninput a: q8_0[64, 96]\ninput b: q4_0[64, 96]\n" + (
     "return silu(linear(x, a)) * linear(x, b)\n"
 )
@@ -53,8 +56,9 @@ UNIT = (
     FEED_FORWARD.format(rows=65, w="q4_1"),
     FEED_FORWARD.format(rows=257, w="q8_0"),
     MIXED.format(rows=33),
+    K_QUANTS.format(rows=65, w="q4_k"),
 )
-FEW = UNIT[1:3]
+FEW = (*UNIT[1:3], K_QUANTS.format(rows=17, w="q5_k"))
 ZEROS = "input x: f32[3, 96] = 0.0\ninput w: q4_0[9, 96]\nreturn linear(x, w)\n"  # of both signs
 # sums of squares that a lane has two and more of; of many rows it reads them behind the dots
 NORMS = (
