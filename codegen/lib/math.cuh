@@ -27,18 +27,17 @@ __device__ inline float with_sign(float size, float sign) {
   return float_of((bits_of(size) & 0x7fffffffu) | (bits_of(sign) & 0x80000000u));
 }
 
-// The greater: NaN if either is NaN, +0 above -0, so that no order of a maximum matters.
+// The greater: NaN if either is NaN, +0 above -0, so that no order of a maximum matters. Selections, no branches: lanes of
+// a warp would go their ways one after the other.
 __device__ inline float max_of(float a, float b) {
-  if (a != a || b != b) return not_a_number();
-  if (a == b) return float_of(bits_of(a) & bits_of(b));
-  return a > b ? a : b;
+  const float greater = a > b ? a : b, equal = float_of(bits_of(a) & bits_of(b)), most = a == b ? equal : greater;
+  return (a == a) & (b == b) ? most : not_a_number();
 }
 
 // The lesser: NaN if either is NaN, -0 below +0.
 __device__ inline float min_of(float a, float b) {
-  if (a != a || b != b) return not_a_number();
-  if (a == b) return float_of(bits_of(a) | bits_of(b));
-  return a < b ? a : b;
+  const float lesser = a < b ? a : b, equal = float_of(bits_of(a) | bits_of(b)), least = a == b ? equal : lesser;
+  return (a == a) & (b == b) ? least : not_a_number();
 }
 
 // The nearest integer, ties to even; the sign of a zero is kept.
@@ -47,13 +46,12 @@ __device__ inline float round_even(float x) {
 }
 
 // exp(x), within 0.87 ulp: x = n ln 2 + r, a polynomial of degree 6 in r, then 2^n as two factors,
-// of which only the last can round.
+// of which only the last can round. Beyond its range x is cut, and the result selected.
 __device__ inline float exp32(float x) {
-  if (x != x) return not_a_number();
-  if (x > 89.0f) return infinity();
-  if (x < -104.0f) return 0.0f;
-  float n = fmaf(x, 0x1.715476p+0f, 0x1.8p+23f) - 0x1.8p+23f;
-  float r = fmaf(n, -0x1.62e400p-1f, x);
+  const bool is_number = x == x, over = x > 89.0f, under = x < -104.0f;
+  const float cut = is_number & !over & !under ? x : 0.0f;
+  float n = fmaf(cut, 0x1.715476p+0f, 0x1.8p+23f) - 0x1.8p+23f;
+  float r = fmaf(n, -0x1.62e400p-1f, cut);
   r = fmaf(n, -0x1.7f7d1cp-20f, r);
   float p = 1.37805939e-3f;
   p = fmaf(p, r, 8.37312452e-3f);
@@ -65,7 +63,10 @@ __device__ inline float exp32(float x) {
   int whole = (int)n;
   int half = whole >> 1;
   p = p * float_of((unsigned int)(half + 127) << 23);
-  return p * float_of((unsigned int)(whole - half + 127) << 23);
+  p = p * float_of((unsigned int)(whole - half + 127) << 23);
+  p = over ? infinity() : p;
+  p = under ? 0.0f : p;
+  return is_number ? p : not_a_number();
 }
 
 // log(x), within 0.86 ulp: x = m 2^e with m in [2/3, 4/3), log1p(m - 1) by a polynomial.
@@ -176,6 +177,11 @@ __device__ inline float half_to_float(unsigned short half) {
 
 // The nearest half's 16 bits, ties to even; too great is inf, NaN is 0x7e00.
 __device__ inline unsigned short float_to_half(float value) {
+#ifdef __CUDA_ARCH__
+  unsigned short half;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
+  return value == value ? half : (unsigned short)0x7e00;
+#else
   unsigned int bits = bits_of(value);
   unsigned int sign = (bits >> 16) & 0x8000u;
   bits &= 0x7fffffffu;
@@ -187,6 +193,7 @@ __device__ inline unsigned short float_to_half(float value) {
   }
   unsigned int rounded = bits - 0x38000000u + 0x0fffu + ((bits >> 13) & 1u);
   return (unsigned short)(sign | (rounded >> 13));
+#endif
 }
 
 // A bf16's 16 bits as a float; every bf16 is one.

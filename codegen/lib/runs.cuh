@@ -31,8 +31,9 @@ __device__ inline void unpack(const Run<float, N>& run, float (&value)[N]) {
 
 template <int N>
 __device__ inline void unpack(const Run<uint16_t, N>& run, float (&value)[N]) {
+  const Run<uint16_t, N> whole = run;  // one load: the conversions would keep its words apart
   UNROLL
-  for (int i = 0; i < N / 2; i++) halves_to_floats(run.word[i], value[2 * i], value[2 * i + 1]);
+  for (int i = 0; i < N / 2; i++) halves_to_floats(whole.word[i], value[2 * i], value[2 * i + 1]);
 }
 
 __device__ inline void unpack(const Run<uint16_t, 1>& run, float (&value)[1]) { value[0] = half_to_float(run.half); }
