@@ -12,7 +12,7 @@ from codegen.expr import STRUCTS, grid_count, row_count
 from codegen.kernel import Context, Grid, Kernel, Launch, Refusal
 from codegen.kernels.expert_linear import GRID_Y
 from codegen.kernels.output_lines import OutputLines, Place, is_grouped
-from codegen.kernels.projection import LinearShape, Signature, check_weight
+from codegen.kernels.projection import LinearShape, Signature, alike, check_weight
 from compiler.graph import Node, Value
 from compiler.types import Type
 
@@ -24,7 +24,8 @@ def plan(node: Node, context: Context) -> Launch:
     made = projections[0].types[0]
     check_elements("expert-glu", context, made)
     experts, n, k = (fixed(d, "expert-glu") for d in weight.type.shape)
-    shape = LinearShape.of(k, 32 if is_grouped(node.function.body, n) else 8)
+    outputs = 32 if is_grouped(node.function.body, n) else 8
+    shape = LinearShape.of(k, outputs, weights=len(projections))
     blocks = -(-n // shape.outputs)
     if blocks > GRID_Y:
         raise Refusal(f"expert-glu takes at most {GRID_Y * shape.outputs} outputs, got {n}")
@@ -55,6 +56,7 @@ def _kernel(signature: Signature, projections: list[Node]) -> tuple[Kernel, Outp
     outputs = fixed(made.shape[-1], "expert-glu")
     work = OutputLines(signature, Place("pick", outputs, dots, _factor(signature, made)))
     lines = work.text()
+    types = [m.operands[1].type for m in projections]
     kernel = Kernel(
         "expert_glu.cu.j2",
         f"expert_glu_{'_'.join(weights)}",
@@ -67,6 +69,7 @@ def _kernel(signature: Signature, projections: list[Node]) -> tuple[Kernel, Outp
             ("picks", row_count(made.shape)),
             ("row_of_pick", signature.x.type.rank == 2),
             ("weights", weights),
+            ("alike", alike([f"tiles_{i}" for i in range(len(weights))], types)),
             ("index", index),
             ("early", tuple(signature.early)),
             ("folds", tuple(signature.folds)),

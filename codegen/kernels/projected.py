@@ -10,7 +10,7 @@ from __future__ import annotations
 from codegen.expr import STRUCTS
 from codegen.kernel import Context, Kernel, Launch, Refusal
 from codegen.kernels.output_lines import OutputLines, Place, is_grouped
-from codegen.kernels.projection import LinearShape, RowForms, Signature, check_weight
+from codegen.kernels.projection import LinearShape, RowForms, Signature, alike, check_weight
 from compiler.graph import Node
 
 AHEAD = (  # how operands are read before the dots: a row of outputs, one value an output
@@ -31,13 +31,13 @@ def plan(node: Node, context: Context) -> Launch:
     weights = tuple(signature.read(m.operands[1], kind="weight") for m in linears)
     grouped = is_grouped(body, n)
     types = [m.operands[1].type for m in linears]
-    alike = len(set(types)) == 1 and len(types) <= 2
-    tiled = alike and RowForms.can_tile(x.type, types, context)
+    tiled = len(set(types)) == 1 and len(types) <= 2 and RowForms.can_tile(x.type, types, context)
     dot = "dot_of(s, {}, r, output)" if tiled else "folded_dot(s.partials[{}], r, output)"
     dots = {m: dot.format(i) for i, m in enumerate(linears)}
     work = OutputLines(signature, Place("first + r", n, dots, signature.factor, dict(AHEAD)))
     lines = work.text()
-    shape, factors = LinearShape.of(k, 32 if grouped else 8, n), len(signature.factors)
+    factors, sms = len(signature.factors), context.target.sms
+    shape = LinearShape.of(k, 32 if grouped else 8, n, len(weights), sms)
     forms = RowForms(k, shape, x.type, tiled, len(weights), factors)
     kernel = Kernel(
         "projected.cu.j2",
@@ -47,6 +47,7 @@ def plan(node: Node, context: Context) -> Launch:
         (
             ("rows", signature.rows),
             ("weights", weights),
+            ("alike", alike(weights, types)),
             ("early", (*signature.early, *work.ahead)),
             ("folds", tuple(signature.folds)),
             ("lines", lines),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from codegen.expr import CTYPES, STRUCTS, float_literal, is_dynamic, row_count
 from codegen.forms import group_of_rows
@@ -14,6 +15,7 @@ from compiler.types import ACTIVATIONS, BLOCKS, Dim, Type, size
 
 LONGEST = 65536  # inputs of a projection
 NARROW = 512  # outputs of a launch: at 16 a block they would keep less than a quarter of an H200
+PAIRED = 8  # warps of a block of which two can be on an SM
 TILE_THREADS = 256  # of a block that makes a tile of dots
 # What the templates of projections call their own; no parameter may be called so.
 LOCAL = frozenset(
@@ -29,26 +31,36 @@ LOCAL = frozenset(
 class LinearShape:
     """How a block of a projection is cut; the emitted LinearShape takes these numbers.
 
-    partial_bytes: shared memory for one activation row's partial dots with one weight.
+    turns: tiles of a warp, at most. partial_bytes: shared memory for one activation row's partial
+    dots with one weight.
     """
 
     row_tiles: int
     warps: int
+    turns: int
     partial_bytes: int
 
     @staticmethod
-    def of(k: int, outputs: int = 8, made: int | None = None) -> LinearShape:
-        """Enough row tiles for eight warps or more, each with one tile in flight; long rows loop.
+    def of(
+        k: int, outputs: int = 8, made: int | None = None, weights: int = 1, sms: int | None = None
+    ) -> LinearShape:
+        """Enough row tiles for eight warps or more, each with a tile or two in flight.
 
         outputs: a block makes a multiple of so many (32 where groups of 32 are quantized).
         made: by the whole launch; few, as of a router, are spread over as many blocks as can be.
+        weights: how many have such outputs; where one block on each of `sms` would leave many of
+        them without one in the end, blocks are small enough for two an SM.
         """
         groups = -(-k // 512)
         is_narrow = made is not None and made <= NARROW
         row_tiles = outputs // 8 if is_narrow else max(outputs // 8, 8 // groups)
-        tiles = row_tiles * groups
-        warps = tiles if tiles <= 24 else min(range(8, 17), key=lambda w: (-tiles % w, -w))
-        return LinearShape(row_tiles, warps, 8 * row_tiles * (-(-k // 128) + 1) * 4)
+        tiles = weights * row_tiles * groups
+        if weights > 1 and made and sms and _is_uneven(-(-made // (8 * row_tiles)), sms):
+            warps = min(tiles, PAIRED)
+        else:
+            warps = tiles if tiles <= 24 else min(range(8, 17), key=lambda w: (-tiles % w, -w))
+        partial_bytes = 8 * row_tiles * (-(-k // 128) + 1) * 4
+        return LinearShape(row_tiles, warps, -(-tiles // warps), partial_bytes)
 
     @property
     def outputs(self) -> int:
@@ -126,8 +138,9 @@ class RowForms:
     @property
     def _more(self) -> int:
         """Warps beside those that make dots: one for the rows' factors, which would wait for its
-        dots (glu of Qwen3-0.6B on an H200: 450 of 2,850 cycles)."""
-        return int(self.tiled and self.factors > 0)
+        dots (glu of Qwen3-0.6B on an H200: 450 of 2,850 cycles). Where warps have several tiles
+        another block works meanwhile, and registers are for tiles."""
+        return int(self.tiled and self.factors > 0 and self.shape.turns == 1)
 
     @property
     def templates(self) -> tuple[str, ...]:
@@ -175,6 +188,19 @@ class RowForms:
 
 def _halved(group: str) -> str:
     return str(int(group) // 2) if group.isdigit() else f"({group} >> 1)"
+
+
+def _is_uneven(blocks: int, sms: int) -> bool:
+    """Whether rounds of a block an SM leave more than a tenth of them without one (Qwen3-1.7B's
+    glu on an H200: 192 blocks of 16 warps 9.3 us, of 8 warps 6.4; 8B's 384: 26.9 and 27.9)."""
+    return blocks > sms and blocks < 0.9 * sms * -(-blocks // sms)
+
+
+def alike(names: Sequence[str], types: Sequence[Type]) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    """Weights side by side in runs of one format: the number of a run's first, and their names."""
+    numbered = [(i, t.dtype) for i, t in enumerate(types)]
+    runs = [[i for i, _ in run] for _, run in groupby(numbered, lambda pair: pair[1])]
+    return tuple((run[0], tuple(names[i] for i in run)) for run in runs)
 
 
 def check_weight(op: str, weight: Value) -> None:

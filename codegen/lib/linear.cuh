@@ -95,40 +95,58 @@ __device__ inline float chain(const float (&weight)[32], const float* x, int k, 
   return p;
 }
 
-// This lane's segment of tile `tile` of a block's outputs; of none beyond the matrix.
-template <class W, int N, int K, class L>
-__device__ inline Segment<W> block_segment(int block, int tile, const uint8_t* weight) {
-  const int row_tile = block * (L::OUTPUTS / 8) + tile / L::GROUPS, group = tile % L::GROUPS, lane = threadIdx.x % 32;
+// This lane's segment of a tile of a block's outputs: those with the first weight, then with the next; of none beyond.
+template <class W, int N, int K, class L, int WEIGHTS>
+__device__ inline Segment<W> block_segment(int block, int tile, const uint8_t* const (&weights)[WEIGHTS]) {
+  const uint8_t* weight = weights[0];
+  UNROLL
+  for (int i = 1; i < WEIGHTS; i++) weight = tile < i * L::TILES ? weight : weights[i];
+  const int lane = threadIdx.x % 32, of_weight = tile % L::TILES;
+  const int row_tile = block * (L::OUTPUTS / 8) + of_weight / L::GROUPS, group = of_weight % L::GROUPS;
+  const bool there = tile < WEIGHTS * L::TILES && row_tile * 8 < N && group * 4 + lane / 8 < L::SEGMENTS;
   Segment<W> w = {};
-  if (tile < L::TILES && row_tile * 8 < N && group * 4 + lane / 8 < L::SEGMENTS) w = load_segment<W>(weight + tile_at<W, K>(row_tile, group), lane);
+  if (there) w = load_segment<W>(weight + tile_at<W, K>(row_tile, group), lane);
   return w;
 }
 
+// The tile that a warp works on, and the one behind it.
+template <class W>
+struct WarpTiles {
+  Segment<W> now, next;
+};
+
 // What a warp of the block begins with: weights alone, so that it may be loaded before grid_dependency_wait.
-template <class W, int N, int K, class L>
-__device__ inline Segment<W> first_segment(int block, const uint8_t* weight) {
-  const int warp = threadIdx.x / 32;
-  return block_segment<W, N, K, L>(block, warp < L::WARPS_EACH ? warp : L::TILES, weight);
+template <class W, int N, int K, class L, int WEIGHTS>
+__device__ inline WarpTiles<W> first_tiles(int block, const uint8_t* const (&weights)[WEIGHTS]) {
+  constexpr int TILES = WEIGHTS * L::TILES;
+  const int warp = threadIdx.x / 32, tile = warp < L::WARPS_EACH ? warp : TILES;
+  WarpTiles<W> w = {block_segment<W, N, K, L>(block, tile, weights), {}};
+  if constexpr (TILES > L::WARPS_EACH) w.next = block_segment<W, N, K, L>(block, tile + L::WARPS_EACH, weights);
+  return w;
 }
 
-// Partial dots of ROWS activation rows from `first` with a block's outputs, segment by segment; a barrier must follow.
-// `w` is the warp's first_segment; the next is loaded while one is worked on.
-template <class W, int N, int K, class L, int ROWS, class X>
-__device__ inline void partial_dots(LinearPartials<L, ROWS>& s, int block, const uint8_t* weight, Segment<W> w, X x, int first, int rows) {
+// Partial dots of ROWS activation rows from `first` with a block's outputs, segment by segment, of each weight; a barrier
+// must follow. `w` are the warp's first_tiles; a tile is loaded while the one before it is worked on.
+template <class W, int N, int K, class L, int ROWS, class X, int WEIGHTS>
+__device__ inline void partial_dots(LinearPartials<L, ROWS>* of, int block, const uint8_t* const (&weights)[WEIGHTS], WarpTiles<W> w, X x, int first, int rows) {
+  constexpr int TILES = WEIGHTS * L::TILES;
   const int lane = threadIdx.x % 32;
   if (threadIdx.x / 32 >= L::WARPS_EACH) return;
-  for (int tile = threadIdx.x / 32; tile < L::TILES; tile += L::WARPS_EACH) {
-    const int segment = tile % L::GROUPS * 4 + lane / 8, output = tile / L::GROUPS * 8 + lane % 8;
-    const Segment<W> next = block_segment<W, N, K, L>(block, tile + L::WARPS_EACH, weight);
+  for (int tile = threadIdx.x / 32; tile < TILES; tile += L::WARPS_EACH) {
+    auto& s = of[tile / L::TILES];
+    const int of_weight = tile % L::TILES, segment = of_weight % L::GROUPS * 4 + lane / 8, output = of_weight / L::GROUPS * 8 + lane % 8;
     if (segment < L::SEGMENTS) {
       float p[ROWS] = {};
-      segment_dots<W, K, ROWS>(w, segment, x, first, rows, p);
+      segment_dots<W, K, ROWS>(w.now, segment, x, first, rows, p);
       UNROLL
       for (int r = 0; r < ROWS; r++) {
         if (first + r < rows) s.part[r][output][segment] = p[r];
       }
     }
-    w = next;
+    if constexpr (TILES > L::WARPS_EACH) {
+      w.now = w.next;
+      w.next = block_segment<W, N, K, L>(block, tile + 2 * L::WARPS_EACH, weights);
+    }
   }
 }
 

@@ -1,8 +1,9 @@
-// A form of few rows of quantized activations: a block's warps share the tiles of its outputs.
+// A form of few rows of quantized activations: a block's warps share the tiles of its outputs. Small blocks of a single row
+// whose warps have several tiles are two an SM: weights come for one while the other ends.
 template <class L, int ROWS, int WEIGHTS, int FACTORS>
 struct FewRows {
   static constexpr bool TILED = false;
-  static constexpr int THREADS = L::THREADS, RESIDENT = 0;  // blocks an SM: no bound
+  static constexpr int THREADS = L::THREADS, RESIDENT = ROWS == 1 && WEIGHTS * L::TILES > L::WARPS_EACH && THREADS <= 256 ? 2 : 0;  // blocks an SM; 0: no bound
   using Shape = L;
   using Shared = LinearShared<L, ROWS, WEIGHTS, FACTORS>;
 };
@@ -35,34 +36,19 @@ __device__ inline float dot_of(const LinearShared<L, ROWS, WEIGHTS, FACTORS>& s,
   return folded_dot(s.partials[weight], r, output);
 }
 
-// What is loaded before the wait for the launches before this one: each weight's first tile, in forms of few rows.
-template <class W, int WEIGHTS>
-struct EarlyWeights {
-  Segment<W> first[WEIGHTS];
-};
-
+// What is loaded before the wait for the launches before this one: a warp's first tiles, in forms of few rows.
 template <class W, int N, int K, class FORM, int WEIGHTS>
 __device__ inline auto early_weights(int block, const uint8_t* const (&weights)[WEIGHTS]) {
-  if constexpr (FORM::TILED) {
-    return block;
-  } else {
-    EarlyWeights<W, WEIGHTS> early;
-    UNROLL
-    for (int i = 0; i < WEIGHTS; i++) early.first[i] = first_segment<W, N, K, typename FORM::Shape>(block, weights[i]);
-    return early;
-  }
+  if constexpr (FORM::TILED) return block;
+  else return first_tiles<W, N, K, typename FORM::Shape>(block, weights);
 }
 
 // All dots of a block with its weights, as the form has it; a barrier must follow.
 template <class W, int N, int K, class FORM, int ROWS, class X, class EARLY, int WEIGHTS>
 __device__ inline void block_dots(typename FORM::Shared& s, int block, const uint8_t* const (&weights)[WEIGHTS], const EARLY& early, X x, int first, int rows) {
   using L = typename FORM::Shape;
-  if constexpr (FORM::TILED) {
-    tile_dots<W, N, K, L>(s, block, weights, x, first, rows);
-  } else {
-    UNROLL
-    for (int i = 0; i < WEIGHTS; i++) partial_dots<W, N, K, L, ROWS>(s.partials[i], block, weights[i], early.first[i], x, first, rows);
-  }
+  if constexpr (FORM::TILED) tile_dots<W, N, K, L>(s, block, weights, x, first, rows);
+  else partial_dots<W, N, K, L, ROWS>(s.partials, block, weights, early, x, first, rows);
 }
 
 // Which rows and which outputs a block has: blocks of the same weights are neighbours, where there are many.
