@@ -30,7 +30,8 @@ COUNTS = re.compile(r"step->(?:rows|wanted)\b")  # set by the driver, moved by n
 ONE_ROW = "row_attention"
 OF_EARLIER_STEPS = ("step", "keys", "values")
 MAY_COME_FIRST = re.compile(
-    r"^  (?:touch\(\w+, HD\)|fill_turns\(.*\)|if \(int\(blockIdx.z\) >= blocks\) return);"
+    r"^  (?:each_value<HD, 32>\(\[&\]\(int i, int d\) \{ (\w+)_near\[i\] = \1\[d\]; \}\)"
+    r"|fill_turns\(.*\)|if \(int\(blockIdx.z\) >= blocks\) return);"
 )
 
 

@@ -38,8 +38,7 @@ def plan(heads: Node, attention: Node, context: Context) -> Launch | None:
     heads: a `head-epilogue` call whose values attention alone reads.
     """
     params, args, taken = list[Param](), list[Arg](), set(NAMES)
-    made = Arguments(heads, context, taken, params, args)
-    to = Arguments(attention, context, taken, params, args)
+    made, to = (Arguments(node, context, taken, params, args) for node in (heads, attention))
     inner = next(m for m in to.members if m.op == "attention")
     q, k, v, *sinks, rows = inner.operands
     width, element = fixed(q.type.shape[-1], "attention"), ctype(k.type)
@@ -49,7 +48,7 @@ def plan(heads: Node, attention: Node, context: Context) -> Launch | None:
     to.step(rows)
     angles = angles_of(made, list(made.members))
     parts = _parts(made, to, (q, k, v))
-    if angles is None or parts is None:
+    if not angles or not parts:
         return None
     if _shared_bytes(width, BYTES[element], angles.pairs) > context.target.shared_bytes:
         return None
@@ -57,11 +56,13 @@ def plan(heads: Node, attention: Node, context: Context) -> Launch | None:
     for name, cache in (("keys", k), ("values", v)):
         args.append(Arg("cache", to.actual(cache), writes=True))
         params.append(Param(f"{element}*", name))
+    near = tuple(p.name for p, a in zip(params, args, strict=True) if _is_near(a))
+    texts = [(b.name, _held_lines(b, near)) for b in parts]
     fields = (
         ("element", element),
         ("angles", angles),
-        ("heads", tuple((n, b.name, tuple(b.lines)) for n, b in zip(NAMED, parts, strict=True))),
-        ("near", tuple(p.name for p, a in zip(params, args, strict=True) if _is_near(a))),
+        ("heads", tuple((n, *text) for n, text in zip(NAMED, texts, strict=True))),
+        ("near", near),
         ("score", score_text(inner, width)),
         ("sinks", to.read(sinks[0], "sinks") if sinks else ""),
         ("epilogue", epilogue_lines(to, inner)),
@@ -123,6 +124,16 @@ def _is_near(arg: Arg) -> bool:
     return arg.value.node.op == "weight" and len(arg.value.type.shape) == 1
 
 
+def _held_lines(branch: Branch, near: tuple[str, ...]) -> tuple[str, ...]:
+    """A branch's lines, where vectors of weights are in registers: `name_near[i]` for `name[d]`."""
+    out: list[str] = []
+    for line in branch.lines:
+        for name in near:
+            line = line.replace(f" {name}[d]", f" {name}_near[i]")
+        out.append(line if "d]" in line else line.replace("(int i, int d)", "(int i, int)"))
+    return tuple(out)
+
+
 def _held(place: str) -> Ends:
     """Ends in the block's shared memory; what else would be stored nobody reads."""
 
@@ -142,5 +153,5 @@ def _shared_bytes(width: int, element: int, pairs: int) -> int:
     pages = 2 * TEAMS * PAGE * (2 * width * element + 16)
     team, folders = _team(width), -(-width // 32)
     rows = 4 * 32 * folders + 2 * width * element + 8 * pairs + 12 * width
-    scores = TEAMS * PAGE * 4 + TEAMS * team // 32 * PAGE * 4
+    scores = TEAMS * PAGE * 4 + TEAMS * team // 32 * (PAGE + 4) * 4
     return pages + rows + scores + 2 * TEAMS * (4 * width + 8) + 256 * folders + 256

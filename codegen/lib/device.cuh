@@ -10,11 +10,13 @@ template <class T> __device__ __forceinline__ T& shared() {
 #endif
 }
 
-// Before a loop of constant length.
+// Before a loop of constant length; and before one that is to stay a loop.
 #ifdef __CUDACC__
 #define UNROLL _Pragma("unroll")
+#define KEEP_LOOP _Pragma("unroll 1")
 #else
 #define UNROLL _Pragma("GCC unroll 8")
+#define KEEP_LOOP _Pragma("GCC unroll 1")
 #endif
 
 // 16 bytes of global memory that nobody writes meanwhile and nobody reads again soon: weights.
@@ -27,15 +29,6 @@ __device__ __forceinline__ int4 load_stream(const int4* at) {
     return v;
 #else
     return *at;
-#endif
-}
-
-// Brings `count` floats that no kernel writes into L1, so that a read behind the dependency wait finds them near.
-__device__ __forceinline__ void touch([[maybe_unused]] const float* from, [[maybe_unused]] int count) {
-#ifdef __CUDA_ARCH__
-    for (int i = threadIdx.x * 32; i < count; i += blockDim.x * 32) {
-        asm volatile("prefetch.global.L1 [%0];" ::"l"(from + i));
-    }
 #endif
 }
 

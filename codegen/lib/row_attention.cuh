@@ -18,11 +18,19 @@ struct RowAttentionShared {
   Turns<PAIRS> turns;
   float exchange[3][HD];
   float score[TEAMS][PAGE];
-  alignas(16) float weight[TEAMS * TEAM / 32][PAGE];
+  alignas(16) float weight[TEAMS * TEAM / 32][PAGE + 4];  // the row's own key's behind the page's
   PageParts<HD, TEAMS> round[2];
   float old_share[FOLDERS][32], new_share[FOLDERS][32];
   int last;
 };
+
+// -0.0, which times a weight of 0.0 changes no sum.
+__device__ inline void set_nothing(float& value) { value = -0.0f; }
+
+__device__ inline void set_nothing(uint16_t& value) { value = 0x8000; }
+
+// Values are weighed so many at once; a page's rows beside those that take part are nothing.
+constexpr int WEIGHED = 16;
 
 // Begins the copy of a page's keys and values [first, end) by the THREADS threads of a team, this one `thread`; one group.
 template <int THREADS, class T, int HD>
@@ -34,18 +42,22 @@ __device__ inline void stage_page(AsyncCopies& copies, StagedPage<T, HD>& to, co
     copy_async<16>(copies, &to.value[k][d], values + k * HD + d);
   }
   commit_copies(copies);
+  if (thread >= HD) return;
+  for (int k = first / WEIGHED * WEIGHED; k < first; k++) set_nothing(to.value[k][thread]);
+  for (int k = max(end, 0); k % WEIGHED != 0; k++) set_nothing(to.value[k][thread]);
 }
 
-// q . k: one chain a segment of 128 columns, segments in order.
+// q . k: one chain a segment of 128 columns, segments in order. The text of 32 columns is a loop's: a block runs it once, and
+// fetching straight text of all columns takes longer than their chain.
 template <int HD, class T>
 __device__ inline float key_dot(const float* q, const T* key) {
   constexpr int RUN = 16 / sizeof(T);
-  float dot = -0.0f;  // -0.0 changes no first term
-  for (int segment = 0; segment < HD; segment += 128) {
-    float chain = -0.0f;
+  float dot = -0.0f, chain = -0.0f;  // -0.0 changes no first term
+  KEEP_LOOP
+  for (int from = 0; from < HD; from += 32) {
     UNROLL
-    for (int d = segment; d < segment + 128; d += RUN) {
-      if (d >= HD) break;
+    for (int d = from; d < from + 32; d += RUN) {
+      if (HD % 32 && d >= HD) break;
       float value[RUN];
       unpack(run_at<RUN>(key + d), value);
       UNROLL
@@ -55,7 +67,10 @@ __device__ inline float key_dot(const float* q, const T* key) {
         for (int j = 0; j < 4; j++) chain = fmaf(query.value[j], value[i + j], chain);
       }
     }
-    dot = dot + chain;
+    if (from % 128 == 96 || from + 32 >= HD) {
+      dot = dot + chain;
+      chain = -0.0f;
+    }
   }
   return dot;
 }
@@ -82,49 +97,55 @@ __device__ inline void score_page(S& s, const StagedPage<T, HD>& page, TeamPage 
 
 // A column of a page's weighted values, and the weights' sum, from its scores; every warp of the team makes the weights.
 template <class S, class T, int HD>
-__device__ inline void weigh_page(S& s, const StagedPage<T, HD>& page, TeamPage at, PagePart part) {
-  const int lane = threadIdx.x % 32, d = at.thread;
+__device__ inline Attended weigh_page(S& s, const StagedPage<T, HD>& page, TeamPage at) {
+  const int lane = threadIdx.x % 32, column = min(at.thread, HD - 1), copied = at.end - at.owns;
   float* weight = s.weight[threadIdx.x / 32];
   float score[2], top = -infinity();
+  UNROLL
   for (int half = 0; half < 2; half++) {
     const int k = half * 32 + lane;
     score[half] = s.score[at.team][k];
     if (k >= at.first && k < at.end) top = max_of(top, score[half]);
   }
   top = warp_max(top);
-  for (int half = 0; half < 2; half++) weight[half * 32 + lane] = exp32(score[half] - top);
-  __syncwarp();
-  float total = -0.0f, sum = -0.0f;
-  const int copied = at.end - (at.owns ? 1 : 0), column = min(d, HD - 1);
-  int k = at.first;
-  for (; k < copied && k % 8 != 0; k++) {
-    total = total + weight[k];
-    sum = fmaf(weight[k], cached(page.value[k][column]), sum);
+  UNROLL
+  for (int half = 0; half < 2; half++) {
+    const int k = half * 32 + lane;
+    const float share = exp32(score[half] - top);
+    weight[k] = k >= at.first && k < copied ? share : 0.0f;
+    if (k >= copied && k < at.end) weight[PAGE] = share;
   }
-  for (; k + 8 <= copied; k += 8) {
-    float share[8];
+  __syncwarp();
+  Attended part = {1, top, -0.0f, -0.0f};
+  KEEP_LOOP
+  for (int k = at.first / WEIGHED * WEIGHED; k < copied; k += WEIGHED) {
+    float share[WEIGHED], value[WEIGHED];
     UNROLL
-    for (int i = 0; i < 8; i += 4) {
+    for (int i = 0; i < WEIGHED; i += 4) {
       const auto four = run_at<4>(weight + k + i);
+      UNROLL
       for (int j = 0; j < 4; j++) share[i + j] = four.value[j];
     }
     UNROLL
-    for (int i = 0; i < 8; i++) {
-      total = total + share[i];
-      sum = fmaf(share[i], cached(page.value[k + i][column]), sum);
+    for (int i = 0; i < WEIGHED; i++) value[i] = cached(page.value[k + i][column]);
+    UNROLL
+    for (int i = 0; i < WEIGHED; i++) {
+      part.total = part.total + share[i];
+      part.sum = fmaf(share[i], value[i], part.sum);
     }
   }
-  for (; k < copied; k++) {
-    total = total + weight[k];
-    sum = fmaf(weight[k], cached(page.value[k][column]), sum);
-  }
   if (at.owns) {
-    total = total + weight[copied];
-    sum = fmaf(weight[copied], cached(s.own_value[column]), sum);
+    part.total = part.total + weight[PAGE];
+    part.sum = fmaf(weight[PAGE], cached(s.own_value[column]), part.sum);
   }
-  if (d < HD) part.sum[d] = sum;
-  if (d == 0) {
-    *part.top = top;
-    *part.total = total;
-  }
+  return part;
+}
+
+// Leaves what a team's thread has of a page for those who fold pages.
+template <int HD>
+__device__ inline void leave_part(PagePart to, const Attended& part, int column) {
+  if (column < HD) to.sum[column] = part.sum;
+  if (column > 0) return;
+  *to.top = part.top;
+  *to.total = part.total;
 }
