@@ -14,7 +14,7 @@ inline constexpr size_t LOGITS = SUMS + 256, NEXT = LOGITS + MAX_WANTED * VOCAB 
 inline constexpr size_t BUFFER_BYTES = NEXT + MAX_WANTED * 4;
 
 struct Step {
-    int rows, wanted, keep_logits;
+    int rows, wanted, keep_logits, turn;
     int token[MAX_ROWS], seq[MAX_ROWS], pos[MAX_ROWS];
     int want[MAX_WANTED];
     int pages_per_seq;
@@ -124,11 +124,14 @@ __global__ void pick(const Step* step, const float* logits, int* next) {
         if (logits[row * VOCAB + v] > logits[row * VOCAB + best]) best = v;
     next[row] = best;
 }
-__global__ void advance(Step* step, const int* next) {
+__global__ void advance(Step* step, const int* next, int* chosen) {
+    int turn = step->turn;
     for (int i = int(threadIdx.x); i < step->wanted; i += int(blockDim.x)) {
-        step->token[i] = next[i];
+        step->token[i] = chosen[turn * MAX_WANTED + i] = next[i];
         step->pos[i]++;
     }
+    __syncthreads();
+    if (threadIdx.x == 0) step->turn = 1 - turn;
 }
 __global__ void copy_floats(const float* from, float* to, size_t count) {
     for (size_t i = threadIdx.x; i < count; i += blockDim.x) to[i] = from[i];

@@ -18,7 +18,7 @@ struct Session : Recording {
     Step* table = nullptr;  // pinned: the next step's
     Step there = {};        // what the device's table holds, where `known`
     bool known = false;
-    int* next[2] = {};        // pinned: the chosen tokens of this step and of the one queued
+    int* chosen = nullptr;    // pinned, [2][MAX_WANTED]: the tokens of this step and of the one queued
     cudaEvent_t done[2];      // theirs are there
     int turn = 0;             // which of them is this step's
     bool ahead = false;       // the step after the last one is queued
@@ -50,7 +50,7 @@ void issue_step(Session& s, const Counts& counts) {
     const ProfilerRange range("advance");
 //% endif
     launch(s.stream, advance, Shape{dim3(1), dim3(128), 0}, s.step,
-           reinterpret_cast<const int*>(s.buffers + NEXT));
+           reinterpret_cast<const int*>(s.buffers + NEXT), s.chosen);
     s.launches++;
 }
 const Captured& capture_step(Session& s, const Counts& counts) {
@@ -104,10 +104,10 @@ void count_step(Counters& c, const Taken& taken, double took) {
     if (!taken.prompt_rows) c.decode_rows += taken.rows.size();
     (taken.prompt_rows ? c.prefill : c.decode) += took;
 }
-// Queues a step behind what the stream has; its tokens will be in s.next[turn].
+// Queues a step behind what the stream has; its tokens will be in s.chosen, at `turn`. No copy
+// brings them: between two steps it would cost as much as a launch.
 void queue_step(Session& s, const Step& step, int turn) {
     start_step(s, step);
-    copy_back(s, s.next[turn], NEXT, size_t(step.wanted) * sizeof(int), "next");
     check(cudaEventRecord(s.done[turn], s.stream), "cudaEventRecord");
 }
 // What `advance` makes of a table's positions.
@@ -125,6 +125,7 @@ const int* run_step(Session& s, const Taken& taken, bool followed) {
         s.known = false;
     }
     if (!queued) {
+        s.table->turn = s.turn;
         upload_table(s);
         queue_step(s, *s.table, s.turn);
         copy_back(s, s.logits, LOGITS, size_t(s.table->wanted) * VOCAB * sizeof(float), "logits");
@@ -133,7 +134,7 @@ const int* run_step(Session& s, const Taken& taken, bool followed) {
     if (followed) queue_step(s, successor(*s.table), 1 - s.turn);
     if (followed) check(cudaEventSynchronize(s.done[s.turn]), "a step");
     else check(cudaStreamSynchronize(s.stream), "a step");
-    const int* next = s.next[s.turn];
+    const int* next = s.chosen + s.turn * MAX_WANTED;
     s.there = *s.table;
     s.known = advance_table(s.there, next);
     s.turn = 1 - s.turn;
@@ -158,10 +159,9 @@ bool is_followed(const Session& session, const Taken& taken,
 void open_session(Session& s, const MemoryPlan& plan, bool with_logits) {
     s.table = pinned_array<Step>(1);
     memset(s.table, 0, sizeof(Step));
-    for (int i : {0, 1}) {
-        s.next[i] = pinned_array<int>(MAX_WANTED);
-        check(cudaEventCreateWithFlags(&s.done[i], cudaEventDisableTiming), "cudaEventCreate");
-    }
+    s.chosen = pinned_array<int>(2 * MAX_WANTED);
+    for (cudaEvent_t& event : s.done)
+        check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
     s.table->keep_logits = with_logits || s.recorder;
     if (with_logits) s.logits = pinned_array<float>(size_t(MAX_WANTED) * VOCAB);
     open_memory(s, plan, *s.table);
@@ -172,7 +172,7 @@ void close_session(Session& s) {
         check(cudaGraphExecDestroy(ready.graph), "cudaGraphExecDestroy");
     close_memory(s, s.table->pages);
     for (cudaEvent_t event : s.done) check(cudaEventDestroy(event), "cudaEventDestroy");
-    for (void* memory : {static_cast<void*>(s.table), static_cast<void*>(s.next[0]),
-                         static_cast<void*>(s.next[1]), static_cast<void*>(s.logits)})
+    for (void* memory : {static_cast<void*>(s.table), static_cast<void*>(s.chosen),
+                         static_cast<void*>(s.logits)})
         if (memory) check(cudaFreeHost(memory), "cudaFreeHost");
 }
