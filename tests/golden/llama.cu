@@ -30,6 +30,7 @@ constexpr int MAX_SEQS = 8;    // sequences at once
 struct Step {
   int rows, wanted;         // T, R; they stay while a step runs, so that kernels may read them at once
   int keep_logits;          // whether the logits are asked for, not the choices from them alone
+  int turn;                 // which of two places the chosen tokens go to
   int token[MAX_ROWS];      // of each row: its token,
   int seq[MAX_ROWS];        // its sequence,
   int pos[MAX_ROWS];        // its position there
@@ -284,12 +285,18 @@ __global__ void __launch_bounds__(TEAMS * RowAttentionShared<uint16_t, HD, 8, TE
     const uint16_t* value = cache_page<KV, HD>(values, stored[there ? mine : page], kv);
     stage_page<S::TEAM>(copies, s.page[round % 2][team], key, value, max(0, first - mine * PAGE), there ? min(PAGE, pos - mine * PAGE) : 0, thread);
   };
-  const int share = blocks > 1 ? min(pages, page + SHARED_PAGES) : pages;
-  stage(0, page + int(blockIdx.z) * TEAMS + team, share);
+  bool apart = blocks > 1;  // this block leaves its parts to the last one of the head
+  const int share = apart ? min(pages, page + SHARED_PAGES) : pages;
+  int from = page + int(blockIdx.z) * TEAMS, stride = blocks * TEAMS, until = share;
+  auto stage_two = [&](int round) {
+    KEEP_LOOP
+    for (int i = 0; i < 2; i++) stage(round + i, from + i * stride + team, until);
+  };
+  stage_two(0);
   const int own = stored[pages - 1];
   fill_turns(s.turns, RADIANS, nullptr, pos);
-  grid_dependency_wait();
   __syncthreads();
+  grid_dependency_wait();
   if (warp == 0) {  // the row's own query
     const size_t at = size_t(head) * HD;
     float q[ROW_VALUES<HD, 32>];
@@ -310,6 +317,7 @@ __global__ void __launch_bounds__(TEAMS * RowAttentionShared<uint16_t, HD, 8, TE
     each_value<HD, 32>([&](int i, int d) { v[i] = attn_v_out[at + d]; });
     each_value<HD, 32>([&](int i, int d) { s.own_value[d] = float_to_half(v[i]); });
   }
+  wait_copies<1>(copies);
   __syncthreads();
   if (head % (H / KV) == 0 && blockIdx.z == 0 && int(threadIdx.x) < HD) {  // one of the heads that share them keeps them
     const size_t entry = size_t(pos % PAGE) * HD + threadIdx.x;
@@ -317,32 +325,41 @@ __global__ void __launch_bounds__(TEAMS * RowAttentionShared<uint16_t, HD, 8, TE
     cache_page<KV, HD>(values, own, kv)[entry] = s.own_value[threadIdx.x];
   }
   auto score = [](float dot) { return dot * 0.25f; };
-  int round = 0;
   Attended result;
-  auto attend = [&](int from, int until, int stride, PageParts<HD, SHARED_PAGES>* parts) {  // parts: null where they are folded here
-    for (; from < until; from += stride, round++) {
-      stage(round + 1, from + stride + team, until);
-      wait_copies<1>(copies);
-      __syncthreads();
-      const int mine = from + team;
-      const TeamPage at = {team, thread, max(0, first - mine * PAGE), min(PAGE, end - mine * PAGE), mine == pages - 1};
-      if (mine < until) score_page(s, s.page[round % 2][team], at, score);
-      __syncthreads();
-      if (mine < until) weigh_page(s, s.page[round % 2][team], at, parts ? parts->part(mine - page) : s.round[round % 2].part(team));
-      __syncthreads();
-      if (!parts) fold_pages(s, s.round[round % 2], 0, min(TEAMS, until - from), result);
+  auto part_of = [&](int round, int mine) {
+    if constexpr (SPLITS > 1) {
+      if (apart) return shared_heads<H, HD>.head[head].parts.part(mine - page);
     }
+    return s.round[round % 2].part(team);
   };
-  if (blocks == 1) attend(page, pages, TEAMS, nullptr);
-  if constexpr (SPLITS > 1) {
-    if (blocks > 1) {
-      auto& all = shared_heads<H, HD>.head[head];
-      attend(page + int(blockIdx.z) * TEAMS, share, blocks * TEAMS, &all.parts);
-      if (!arrives_last(&all.arrived, blocks, &s.last)) return;
-      for (int p = 0; p < share - page; p += 32) fold_pages(s, all.parts, p, min(32, share - page - p), result);
-      stage(round, share + team, pages);
-      attend(share, pages, TEAMS, nullptr);
+  for (int round = 0; from < until;) {  // two rounds are staged
+    const int mine = from + team;
+    const auto& staged = s.page[round % 2][team];
+    const TeamPage at = {team, thread, max(0, first - mine * PAGE), min(PAGE, end - mine * PAGE), mine == pages - 1};
+    if (mine < until) score_page(s, staged, at, score);
+    __syncthreads();
+    Attended part;
+    if (mine < until) part = weigh_page(s, staged, at);
+    if (until - page == 1) {  // the only one, the first team's
+      result = part;
+      break;
     }
+    if (mine < until) leave_part<HD>(part_of(round, mine), part, thread);
+    __syncthreads();
+    stage(round, from + 2 * stride + team, until);
+    if (!apart) fold_pages(s, s.round[round % 2], 0, min(TEAMS, until - from), result);
+    from += stride, round++;
+    if constexpr (SPLITS > 1) {
+      if (apart && from >= until) {
+        auto& all = shared_heads<H, HD>.head[head];
+        if (!arrives_last(&all.arrived, blocks, &s.last)) return;
+        for (int p = 0; p < share - page; p += 32) fold_pages(s, all.parts, p, min(32, share - page - p), result);
+        apart = false, from = share, until = pages, stride = TEAMS;
+        stage_two(round);
+      }
+    }
+    wait_copies<1>(copies);
+    __syncthreads();
   }
   if (const int d = threadIdx.x; d < HD) {
     const size_t at = size_t(head) * HD;
@@ -543,11 +560,11 @@ __global__ void __launch_bounds__(32 * WARPS) head_choose_token_embd(const Step*
   grid_dependency_trigger();
   const int rows = step->wanted, first = int(blockIdx.y) * ROWS, block = blockIdx.x;
   if (first >= rows) return grid_dependency_wait();
-  const auto w0 = first_segment<W0, N, K, L>(block, token_embd);
+  const auto w0 = first_tiles<W0, N, K, L>(block, {token_embd});
   grid_dependency_wait();
   auto& s = shared<LinearShared<L, ROWS, 1, 1>>();
   const auto sums_0 = load_root_sums<2, ROWS, L>(square_sums, first, rows);
-  partial_dots<W0, N, K, L, ROWS>(s.partials[0], block, token_embd, w0, x, first, rows);
+  partial_dots<W0, N, K, L, ROWS>(s.partials, block, {token_embd}, w0, x, first, rows);
   fold_root_sums(s.factor[0], sums_0, 64.0f, 1.0e-5f);
   __syncthreads();
   each_output<N, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
@@ -570,13 +587,17 @@ __global__ void __launch_bounds__(THREADS) choose_key(const Step* step, const lo
   if (threadIdx.x == 0) y[row] = index_of_key(best.value);
 }
 
-// The next decode step's tokens and positions, from the tokens that this one chose.
-__global__ void advance(Step* step, const int* next) {
+// The next decode step's tokens and positions, from the tokens that this one chose; the host finds them in `chosen`.
+__global__ void advance(Step* step, const int* next, int* chosen) {
   grid_dependency_wait();
+  const int turn = step->turn;
   for (int i = threadIdx.x; i < step->wanted; i += blockDim.x) {
     step->token[i] = next[i];
     step->pos[i] += 1;
+    chosen[turn * MAX_WANTED + i] = next[i];
   }
+  __syncthreads();
+  if (threadIdx.x == 0) step->turn = 1 - turn;
 }
 
 #ifndef __CUDACC_RTC__
@@ -840,7 +861,7 @@ void launch_all(Device& d, [[maybe_unused]] int rows, [[maybe_unused]] int wante
     run(d, linear_residual_attn_output<64, 64, RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 1, 1>, ROWS, Q8_0>, dim3(ceil_div(64, 32 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 128 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 1, 1>::Shared),
         d.step, b.quantize, tiles(d, ATTN_OUTPUT, l), b.x_2, b.x, vector(d, FFN_NORM, l), b.mlp_n_q, b.x_s);
     // l0.glu: q8[T, 96]
-    run(d, glu_ffn_gate_ffn_up<96, 64, RowForm<ROWS, LinearShape<64, 4, 4, 1>, Q8, 2, 1>, ROWS, Q8_0, Q8_0>, dim3(ceil_div(96, 32 * (ROWS <= 8) + (ROWS >> 1) * (ROWS > 8)), ceil_div(rows, ROWS)), 160 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 4, 1>, Q8, 2, 1>::Shared),
+    run(d, glu_ffn_gate_ffn_up<96, 64, RowForm<ROWS, LinearShape<64, 4, 8, 1>, Q8, 2, 1>, ROWS, Q8_0, Q8_0>, dim3(ceil_div(96, 32 * (ROWS <= 8) + (ROWS >> 1) * (ROWS > 8)), ceil_div(rows, ROWS)), 288 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 8, 1>, Q8, 2, 1>::Shared),
         d.step, b.mlp_n_q, tiles(d, FFN_GATE, l), tiles(d, FFN_UP, l), b.x_s, b.glu);
     // l0.x_2: f32[T, 64], l1.attend.n.q: q8[T, 64], l0.x_2.s: f32[T, 2]
     run(d, linear_residual_ffn_down<64, 96, RowForm<ROWS, LinearShape<96, 4, 4>, Q8, 1, 1>, ROWS, Q8_0>, dim3(ceil_div(64, 32 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 128 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<96, 4, 4>, Q8, 1, 1>::Shared),
@@ -868,7 +889,7 @@ void launch_all(Device& d, [[maybe_unused]] int rows, [[maybe_unused]] int wante
   run(d, linear_residual_attn_output<64, 64, RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 1, 1>, ROWS, Q8_0>, dim3(ceil_div(64, 32 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 128 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 4>, Q8, 1, 1>::Shared),
       d.step, b.quantize_2, tiles(d, ATTN_OUTPUT, 3), b.x_2, b.x_3, vector(d, FFN_NORM, 3), b.mlp_n_q_2, b.x_s_2);
   // l3.glu: q8[T, 96]
-  run(d, glu_ffn_gate_ffn_up<96, 64, RowForm<ROWS, LinearShape<64, 4, 4, 1>, Q8, 2, 1>, ROWS, Q8_0, Q8_0>, dim3(ceil_div(96, 32 * (ROWS <= 8) + (ROWS >> 1) * (ROWS > 8)), ceil_div(rows, ROWS)), 160 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 4, 1>, Q8, 2, 1>::Shared),
+  run(d, glu_ffn_gate_ffn_up<96, 64, RowForm<ROWS, LinearShape<64, 4, 8, 1>, Q8, 2, 1>, ROWS, Q8_0, Q8_0>, dim3(ceil_div(96, 32 * (ROWS <= 8) + (ROWS >> 1) * (ROWS > 8)), ceil_div(rows, ROWS)), 288 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<64, 4, 8, 1>, Q8, 2, 1>::Shared),
       d.step, b.mlp_n_q_2, tiles(d, FFN_GATE, 3), tiles(d, FFN_UP, 3), b.x_s_2, b.glu_2);
   // l3.x_2: f32[T, 64]
   run(d, linear_residual_ffn_down_2<64, 96, RowForm<ROWS, LinearShape<96, 1, 1>, Q8, 1, 1>, ROWS, Q8_0>, dim3(ceil_div(64, 8 * (ROWS <= 8) + ROWS * (ROWS > 8)), ceil_div(rows, ROWS)), 32 * (ROWS <= 8) + 256 * (ROWS > 8), sizeof(typename RowForm<ROWS, LinearShape<96, 1, 1>, Q8, 1, 1>::Shared),

@@ -75,9 +75,9 @@ __global__ void __launch_bounds__(32 * WARPS) linear_w_2(const float* x, const u
   if (first >= rows) return grid_dependency_wait();
   auto& s = shared<LinearShared<L, ROWS, 1, 1>>();
   const int block = blockIdx.x;
-  const auto w = first_segment<W0, N0, K, L>(block, w_2);
+  const auto w = first_tiles<W0, N0, K, L>(block, {w_2});
   grid_dependency_wait();
-  partial_dots<W0, N0, K, L, ROWS>(s.partials[0], block, w_2, w, x, first, rows);
+  partial_dots<W0, N0, K, L, ROWS>(s.partials, block, {w_2}, w, x, first, rows);
   __syncthreads();
   each_output<N0, L, ROWS>(block, first, rows, [&](int r, int n, int output) {
     const float dot = folded_dot(s.partials[0], r, output);
