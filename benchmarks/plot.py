@@ -93,7 +93,7 @@ def draw(own: Sequence[Point], others: Sequence[Point], out: Path) -> tuple[Path
             axes.annotate(
                 point.label,
                 (point.gigabytes, 100 * point.share),
-                xytext=(5, 4),
+                xytext=(5, -11 if is_own else 4),  # ours stand where peers' do
                 textcoords="offset points",
                 fontsize=7,
             )
