@@ -31,7 +31,7 @@ FAULTS = {
     "widen_elements": "if (i < count{ + 1}) to[i]",
     "embed": "y[at{ + 1}] = embedded",
     "linear_attn_q": "attn_q_out[size_t(first + r) * N0 + n{ + 1}] = dot",
-    "linear_attn_v": "(block, attn_v{ + 1 * Tile<W0>::BYTES});",
+    "linear_attn_q's weights": "(weight{ + 1 * Tile<W>::BYTES} + tile_at<W, K>",
     "quantize": "quantize_chunk<D, THREADS>(x_d, row{ + 1},",
     "square_sums": "square_sums_chunk<D, THREADS>(x_d, row{ + 1},",
     "rope": "b = x[second{ + 1}]",
@@ -78,11 +78,11 @@ def plain() -> Path:
 @pytest.mark.parametrize("kernel", FAULTS)
 def test_an_access_outside_of_a_buffer_is_seen(guarded: Path, plain: Path, kernel: str) -> None:
     number = list(FAULTS).index(kernel) + 1
-    assert run(plain, number).returncode == 0
+    assert run(plain, number).returncode in (0, 70)  # 70: wrong values may choose no token
     done = run(guarded, number)
     assert done.returncode not in (0, 70)
     assert "AddressSanitizer: use-after-poison" in done.stderr
-    assert kernel.split()[0] in done.stderr
+    assert kernel.split()[0].removesuffix("'s") in done.stderr
 
 
 def test_without_a_fault_nothing_is_seen(guarded: Path) -> None:
