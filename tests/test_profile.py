@@ -221,6 +221,15 @@ def test_an_edited_file_is_profiled(tmp_path: Path, capfd: Capture) -> None:
     assert "what `monocu compile --timed` has written is needed" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("options", [Options(max_rows=2), Options(hold=("glu",))])
+def test_a_binary_of_other_launches_is_refused(options: Options) -> None:
+    """As by hand: `found` has built it of other options."""
+    other = timed(pipeline.compile_model(model(MODEL), options, HOST))
+    says = r"the same options .* is needed: \d+ were planned, \d+ were made"
+    with pytest.raises(UserError, match=says):
+        profile(other, DECODE, build(timed(plain())))
+
+
 @pytest.mark.parametrize(
     ("more", "says"),
     [

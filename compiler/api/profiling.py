@@ -196,10 +196,15 @@ def check(made: Compiled, asked: Asked) -> list[int]:
 
 
 def _steps(made: Compiled, shape: Sequence[tuple[int, int]], times: Times) -> tuple[Step, ...]:
-    """The records cut into steps."""
+    """The records cut into steps. UserError where the binary's are not those of the plan, as where
+    it is of a file by hand."""
     counts = {rows: len(made.plan.step(rows)) + ENDS for rows in {rows for rows, _ in shape}}
     ends = np.cumsum([counts[rows] for rows, _ in shape])
-    assert ends[-1] == len(times), f"{ends[-1]} launches were planned, {len(times)} were made"
+    if ends[-1] != len(times):
+        raise UserError(
+            "--cu: a file compiled with the same options (for --prefill with --max-seqs 1), and of "
+            f"the same launches, is needed: {ends[-1]} were planned, {len(times)} were made"
+        )
     out: list[Step] = []
     for (rows, position), end in zip(shape[:-1], ends, strict=False):
         part: Any = times[end - counts[rows] : end]
