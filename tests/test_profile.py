@@ -5,6 +5,7 @@ Builds: two of a tiny model with clocks, one for one sequence at once; each is c
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections import Counter
 from dataclasses import replace
@@ -20,7 +21,7 @@ from codegen.driver import LINE, driver_text
 from compiler import pipeline
 from compiler.api.building import build
 from compiler.api.costs import Statements, bytes_of
-from compiler.api.profiling import Asked, Profile, plain_rate, profile, timed
+from compiler.api.profiling import Asked, Profile, check, plain_rate, profile, timed
 from compiler.command import explaining, profiling, show
 from compiler.command.main import main
 from compiler.diagnostics import OK, USAGE, UserError
@@ -39,13 +40,13 @@ Capture = pytest.CaptureFixture[str]
 
 
 @cache
-def plain() -> Compiled:
-    return pipeline.compile_model(model(MODEL), Options(), HOST)
+def plain(seqs: int = 8) -> Compiled:
+    return pipeline.compile_model(model(MODEL), Options(max_seqs=seqs), HOST)
 
 
 @cache
 def found(asked: Asked) -> Profile:
-    made = timed(plain(), prefill=asked.prefill)
+    made = timed(plain(1 if asked.prefill else 8))
     return profile(made, asked, build(made))
 
 
@@ -151,6 +152,30 @@ def test_the_build_with_clocks_computes_the_same() -> None:
     tokens = [capture(build(made), argv).out for made in (plain(), timed(plain()))]
     assert tokens[0] == tokens[1]
     assert plain_rate(plain(), DECODE) > 0
+
+
+def test_prompts_are_taken_in_one_behind_another_with_clocks_and_without() -> None:
+    says = "a build for one sequence at once is needed, not for 8"
+    for run in (lambda: plain_rate(plain(), PREFILL), lambda: check(timed(plain()), PREFILL)):
+        with pytest.raises(UserError, match=says):
+            run()
+
+
+def test_a_rate_says_a_step_where_all_have_equal_rows(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    for of in (found(PREFILL), found(DECODE)):
+
+        def measured(args: argparse.Namespace, of: Profile = of) -> tuple[Profile, float]:
+            return of, 100.0
+
+        monkeypatch.setattr("compiler.command.profile.measured", measured)
+        assert main(words()) == OK
+    lines = [t for t in capsys.readouterr().out.splitlines() if t.startswith("without clocks")]
+    rate = "without clocks: 100.0 tokens/s"
+    assert lines == [rate, f"{rate}, 10,000.0 us a step"]
+    even = [replace(found(PREFILL), asked=replace(PREFILL, context=n)).even for n in (6, 65, 128)]
+    assert even == [True, False, True]
 
 
 # the trace

@@ -103,6 +103,12 @@ class Profile:
         return self.counted[0].rows
 
     @property
+    def even(self) -> bool:
+        """Whether all steps that were asked about have as many rows as a counted one."""
+        chunks = chunks_of(self.made, self.asked)
+        return not self.asked.prefill or len({rows for rows, _ in chunks}) == 1
+
+    @property
     def position(self) -> int:
         """How many positions a counted step's last row has seen, on average."""
         return round(mean(s.position for s in self.counted))
@@ -118,13 +124,11 @@ class Profile:
         return np.mean([s.spans for s in self.counted], axis=0) / 1000
 
 
-def timed(made: Compiled, ranges: bool = False, prefill: bool = False) -> Compiled:
-    """The same compilation with a clock behind every launch's wait. prefill: for one sequence at
-    once, so that prompts are taken in one behind another. UserError for an op program."""
+def timed(made: Compiled, ranges: bool = False) -> Compiled:
+    """The same compilation with a clock behind every launch's wait. UserError for an op program."""
     if not made.program.is_model:
         raise UserError(f"profile: a model is needed, {made.program.name} is an op program")
-    seqs = 1 if prefill else made.options.max_seqs
-    options = replace(made.options, timed=True, ranges=ranges, max_seqs=seqs)
+    options = replace(made.options, timed=True, ranges=ranges)
     return pipeline.compile_model(made.model, options, made.target)
 
 
@@ -149,7 +153,9 @@ def profile(made: Compiled, asked: Asked, binary: Path) -> Profile:
 
 
 def plain_rate(made: Compiled, asked: Asked, archs: Sequence[str] | None = None) -> float:
-    """Tokens a second of the same run by the build without clocks, the median of three runs."""
+    """Tokens a second of the same run by the build without clocks, the median of three runs.
+    UserError: as `check`, and the binary's own."""
+    check(made, asked)
     prompts, n = prompts_of(made, asked), 0 if asked.prefill else asked.n
     binary, which = build(made, archs), "prefill" if asked.prefill else "decode"
     with tempfile.TemporaryDirectory(prefix="monocu.") as folder:
@@ -185,6 +191,9 @@ def check(made: Compiled, asked: Asked) -> list[int]:
     """The launches of the last step that are to be repeated. UserError for what cannot be run."""
     if asked.n < asked.least:
         raise UserError(f"-n: {asked.least} or more is needed, {asked.n} was given")
+    seqs = made.options.max_seqs
+    if asked.prefill and seqs > 1:  # a step would take in the end of a prompt and the next one
+        raise UserError(f"prefill: a build for one sequence at once is needed, not for {seqs}")
     rows, _ = shape_of(made, asked)[-1]
     names = [p.kernel for p in made.plan.step(rows)]
     if asked.only and asked.only not in names:

@@ -61,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
     )
     print(profiling.reading(found))
     if rate:
-        print(f"without clocks: {rate:,.1f} tokens/s, {1e6 * found.rows / rate:,.1f} us a step")
+        step = f", {1e6 * found.rows / rate:,.1f} us a step" if found.even else ""
+        print(f"without clocks: {rate:,.1f} tokens/s{step}")
     print()
     head = ("us", "%", "line")
     show.print_table("statements", head, profiling.statements(found), right=(0, 1))
@@ -78,9 +79,11 @@ def measured(args: argparse.Namespace) -> tuple[Profile, float]:
     from runtime import toolchain
 
     cu = job.timed_cu(args.cu) if args.cu else None
+    if args.prefill:
+        args.max_seqs = 1  # prompts are taken in one behind another
     with show.progress("compiling"):
         plain = job.compiled_of(args)
-        made = timed(plain, args.nvtx, args.prefill)
+        made = timed(plain, args.nvtx)
     asked, archs = asked_of(args, made.target.name), archs_of(args.arch)
     check(made, asked)
     compare = made.target.name == "cuda" and not (args.only or args.cu)
