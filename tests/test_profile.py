@@ -246,6 +246,15 @@ def test_an_edited_file_is_profiled(tmp_path: Path, capfd: Capture) -> None:
     assert "what `monocu compile --timed` has written is needed" in capfd.readouterr().err
 
 
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path, capfd: Capture) -> None:
+    path = tmp_path / "q.cu"
+    for make in (None, lambda: path.write_bytes(b"launch_times \xff"), path.unlink, path.mkdir):
+        if make:
+            make()
+        assert main(words("--cu", str(path))) == USAGE
+        assert f"cannot read {path}: " in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("options", [Options(max_rows=2), Options(hold=("glu",))])
 def test_a_binary_of_other_launches_is_refused(options: Options) -> None:
     """As by hand: `found` has built it of other options."""

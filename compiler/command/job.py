@@ -96,18 +96,14 @@ def prompts_of(args: argparse.Namespace, model: Model) -> list[list[int]] | None
     return [args.tokens] if args.tokens is not None else read_lists(args.seqs)
 
 
-def own_cu(path: str) -> Path:
-    """A `.cu` by hand. UserError unless it was monocu's before."""
+def own_cu(path: str, timed: bool = False) -> Path:
+    """A `.cu` by hand; timed: with clocks in it. UserError unless it was monocu's before."""
     from runtime import toolchain
 
-    if "inline constexpr const char* PROGRAM = " not in toolchain.read_source(Path(path)):
+    text = toolchain.read_source(Path(path))
+    if "inline constexpr const char* PROGRAM = " not in text:
         raise UserError(f"--cu: a file that `monocu compile` has written is needed, {path} is none")
-    return Path(path)
-
-
-def timed_cu(path: str) -> Path:
-    """The same, of a file with clocks in it."""
-    if "launch_times" not in own_cu(path).read_text():
+    if timed and "launch_times" not in text:
         raise UserError(f"--cu: what `monocu compile --timed` has written is needed, not {path}")
     return Path(path)
 

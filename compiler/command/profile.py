@@ -78,7 +78,7 @@ def measured(args: argparse.Namespace) -> tuple[Profile, float]:
     from compiler.command import job, show
     from runtime import toolchain
 
-    cu = job.timed_cu(args.cu) if args.cu else None
+    cu = job.own_cu(args.cu, timed=True) if args.cu else None
     if args.prefill:
         args.max_seqs = 1  # prompts are taken in one behind another
     with show.progress("compiling"):
