@@ -272,6 +272,8 @@ def test_a_binary_of_other_launches_is_refused(options: Options) -> None:
         (["-n", "4"], "-n: 5 or more is needed, 4 was given"),
         (["--prefill", "-n", "2"], "-n: 3 or more is needed, 2 was given"),
         (["--context", "300"], "a context of 316 tokens is needed"),
+        (["--nvtx", "--cu", "q.cu"], "one of --nvtx and --cu is needed, both were given"),
+        (["--repeat", "9"], "--repeat: --only KERNEL is needed beside it"),
         (["--repeat", "0"], "--repeat: a whole number from 1 to 100000 is needed"),
     ],
 )

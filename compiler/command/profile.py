@@ -78,6 +78,7 @@ def measured(args: argparse.Namespace) -> tuple[Profile, float]:
     from compiler.command import job, show
     from runtime import toolchain
 
+    check_flags(args)
     cu = job.own_cu(args.cu, timed=True) if args.cu else None
     if args.prefill:
         args.max_seqs = 1  # prompts are taken in one behind another
@@ -95,6 +96,18 @@ def measured(args: argparse.Namespace) -> tuple[Profile, float]:
     with show.progress("running"):
         rate = plain_rate(plain, asked, archs) if compare else 0.0
         return profile(made, asked, binary), rate
+
+
+def check_flags(args: argparse.Namespace) -> None:
+    from compiler.diagnostics import UserError
+
+    if args.nvtx and args.cu:
+        raise UserError(
+            "one of --nvtx and --cu is needed, both were given: ranges are of what is compiled "
+            f"here, not of {args.cu}"
+        )
+    if args.repeat and not args.only:
+        raise UserError("--repeat: --only KERNEL is needed beside it, which was not given")
 
 
 def asked_of(args: argparse.Namespace, target: str) -> Asked:
