@@ -21,7 +21,7 @@ from codegen.driver import LINE, driver_text
 from compiler import pipeline
 from compiler.api.building import build
 from compiler.api.costs import Statements, bytes_of
-from compiler.api.profiling import Asked, Profile, check, plain_rate, profile, timed
+from compiler.api.profiling import Asked, Profile, plain_rate, profile, timed
 from compiler.command import explaining, profiling, show
 from compiler.command.main import main
 from compiler.diagnostics import OK, USAGE, UserError
@@ -154,13 +154,6 @@ def test_the_build_with_clocks_computes_the_same() -> None:
     assert plain_rate(plain(), DECODE) > 0
 
 
-def test_prompts_are_taken_in_one_behind_another_with_clocks_and_without() -> None:
-    says = "a build for one sequence at once is needed, not for 8"
-    for run in (lambda: plain_rate(plain(), PREFILL), lambda: check(timed(plain()), PREFILL)):
-        with pytest.raises(UserError, match=says):
-            run()
-
-
 def test_a_rate_says_a_step_where_all_have_equal_rows(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
@@ -244,48 +237,6 @@ def test_an_edited_file_is_profiled(tmp_path: Path, capfd: Capture) -> None:
     assert capfd.readouterr().out.startswith(f"{ONLY}: 3 launches")
     assert main(words("--cu", str(other))) == USAGE
     assert "what `monocu compile --timed` has written is needed" in capfd.readouterr().err
-
-
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path, capfd: Capture) -> None:
-    path = tmp_path / "q.cu"
-    for make in (None, lambda: path.write_bytes(b"launch_times \xff"), path.unlink, path.mkdir):
-        if make:
-            make()
-        assert main(words("--cu", str(path))) == USAGE
-        assert f"cannot read {path}: " in capfd.readouterr().err
-
-
-@pytest.mark.parametrize("options", [Options(max_rows=2), Options(hold=("glu",))])
-def test_a_binary_of_other_launches_is_refused(options: Options) -> None:
-    """As by hand: `found` has built it of other options."""
-    other = timed(pipeline.compile_model(model(MODEL), options, HOST))
-    says = r"the same options .* is needed: \d+ were planned, \d+ were made"
-    with pytest.raises(UserError, match=says):
-        profile(other, DECODE, build(timed(plain())))
-
-
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
-        (["--only", "glu"], "a kernel of a step of 1 row is needed, 'glu' was given; there are "),
-        (["--only", "heads"], "'heads' was given"),
-        (["-n", "4"], "-n: 5 or more is needed, 4 was given"),
-        (["--prefill", "-n", "2"], "-n: 3 or more is needed, 2 was given"),
-        (["--context", "300"], "a context of 316 tokens is needed"),
-        (["--nvtx", "--cu", "q.cu"], "one of --nvtx and --cu is needed, both were given"),
-        (["--repeat", "9"], "--repeat: --only KERNEL is needed beside it"),
-        (["--repeat", "0"], "--repeat: a whole number from 1 to 100000 is needed"),
-    ],
-)
-def test_errors(more: list[str], says: str, capfd: Capture) -> None:
-    assert main(words(*more)) == USAGE
-    assert says in capfd.readouterr().err
-
-
-def test_an_op_program_has_no_steps(capfd: Capture) -> None:
-    assert main(["profile", "rope", "--target", "host"]) == USAGE
-    assert main(["compile", "rope", "--timed", "-o", "-"]) == USAGE
-    assert capfd.readouterr().err.count("a model is needed, rope is an op program") == 2
 
 
 # what is emitted

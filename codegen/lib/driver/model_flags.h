@@ -158,6 +158,10 @@ Options read_options(int count, char** words) {
     if (o.dump.empty() != o.dump_dir.empty())
         fail(USAGE, "--dump and --dump-dir are needed together, one was given");
     if (o.info) return o;
+//% if options.timed
+    if (!o.only.empty() && o.times.empty())
+        fail(USAGE, "--only: --times FILE is needed beside it, which was not given");
+//% endif
     check_sources(o);
     if (!o.bench.empty()) {
         o.context = context_of_tests(o);

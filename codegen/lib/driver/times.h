@@ -17,6 +17,9 @@ void repeat_launches(Session& s, const std::vector<int>& only, int count) {
         s.only = only[size_t(i) % only.size()];
         s.launches = 0;
         forward(s, s.last[0], s.last[1]);
+        if (s.only >= s.launches)
+            fail(USAGE, "--only: a launch of the last step is needed, 0 to %d, %d was given",
+                 s.launches - 1, s.only);
     }
     s.only = -1;
     check(cudaStreamEndCapture(s.stream, &graph), "cudaStreamEndCapture");
@@ -26,12 +29,12 @@ void repeat_launches(Session& s, const std::vector<int>& only, int count) {
     check(cudaStreamSynchronize(s.stream), "repeated launches");
     check(cudaGraphExecDestroy(ready), "cudaGraphExecDestroy");
 }
-std::vector<LaunchTime> noted_times() {
+std::vector<LaunchTime> noted_times(const Options& o) {
     int count = 0;
     check(cudaMemcpyFromSymbol(&count, launch_time_count, sizeof count), "launch_time_count");
     if (count > MAX_TIMES)
-        fail(USAGE, "--times: at most %d launches are noted, %d were made; a smaller -n is needed",
-             MAX_TIMES, count);
+        fail(USAGE, "--times: at most %d launches are noted, %d were made; a smaller -n%s is needed",
+             MAX_TIMES, count, o.only.empty() ? "" : " or --repeat");
     std::vector<LaunchTime> times(size_t(count), LaunchTime{0, 0});
     if (times.empty()) return times;
     check(cudaMemcpyFromSymbol(times.data(), launch_times, times.size() * sizeof(LaunchTime)),
@@ -40,7 +43,7 @@ std::vector<LaunchTime> noted_times() {
 }
 void write_times(Session& s, const Options& o) {
     if (!o.only.empty()) repeat_launches(s, o.only, o.repeat);
-    const std::vector<LaunchTime> times = noted_times();
+    const std::vector<LaunchTime> times = noted_times(o);
     std::string text = "[";
     for (const LaunchTime& time : times) {
         text += text.size() > 1 ? ",\n[" : "\n[";
