@@ -2,9 +2,10 @@
 
 // Bytes a second that reads of more than any cache holds get, at best of ten times.
 double read_rate(cudaStream_t stream) {
-    int sms = 0;
+    int device = 0, sms = 0;
     size_t room = 0, all = 0;
-    check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0), "multiprocessors");
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
     check(cudaMemGetInfo(&room, &all), "cudaMemGetInfo");
     const Shape shape = {dim3(unsigned(8 * sms)), dim3(512), 0};
     const size_t round = size_t(8 * sms) * 512 * 8 * sizeof(int4);  // bytes of all threads' reads
