@@ -42,7 +42,8 @@ def ours(folder: Path) -> tuple[Point, ...]:
             continue
         for run in json.loads(path.read_text())["runs"]:
             for test in run["tests"]:
-                if test["n_gen"] and not test["n_depth"] and run["target"] == "cuda":
+                known = test["bandwidth_share"] is not None  # only of what decodes
+                if known and not test["n_depth"] and run["target"] == "cuda":
                     point = _ours(run, test)
                     points[point.series, point.label] = point
     return tuple(points.values())

@@ -26,12 +26,12 @@ WORDS = ["a", "b", "\u0120c", "\u00bf", "\u00c3", "\u00a9", *(f"w{i}" for i in r
 
 
 @cache
-def binary(kind: str, sanitize: bool = False) -> Path:
-    """The toy "model" or "op" for the host target."""
+def binary(kind: str, sanitize: bool = False, scarce: str = "") -> Path:
+    """The toy "model" or "op" for the host target; scarce: C++ that stands before the driver."""
     device, reads = ((ROOT / f"codegen/lib/{name}.cuh").read_text() for name in ("device", "reads"))
     toy = (ROOT / f"tests/driver_fixture_{kind}.cu").read_text()
     helpers = (device, reads) if kind == "model" else (device,)
-    text = "\n".join((*helpers, toy, driver_text(kind == "model")))
+    text = "\n".join((*helpers, toy, scarce, driver_text(kind == "model")))
     return toolchain.build(text, sanitize=sanitize)
 
 

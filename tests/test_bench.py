@@ -17,9 +17,11 @@ from compiler.command.main import main
 from compiler.diagnostics import OK, USAGE
 from compiler.pipeline import Compiled
 from compiler.target import HOST, Options
+from runtime.binary import Finished, capture
 from runtime.hashed_weights import open_synthetic
 from runtime.synthetic import PRESETS
 from tests.golden_files import Golden
+from tests.test_results import SCHEMA, faults
 
 GOLDEN = Path(__file__).parent / "golden"
 TINY = ("bench", "--synthetic", "tiny-qwen3moe:q8_0", "--target", "host", "--max-rows", "64")
@@ -66,6 +68,24 @@ def test_a_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out.splitlines()
     assert out[0].startswith("| model ") and out[2].startswith("| tiny-qwen3moe-q8_0 |")
     assert [line.split("|")[6].strip() for line in out[2:4]] == ["pp8", "tg4"]
+
+
+def test_without_memory_for_reads_there_are_speeds_and_no_share(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: Any) -> Finished:
+        done = capture(*args)
+        report = {k: v for k, v in done.report().items() if k != "read_bytes_per_second"}
+        return Finished(done.out, json.dumps(report))
+
+    monkeypatch.setattr(benching, "capture", full)
+    found = document(capsys, "-p", "8", "-n", "4", "-r", "1")
+    assert found["read_bytes_per_second"] is None
+    assert [t["bandwidth_share"] for t in found["tests"]] == [None, None]
+    assert found["tests"][1]["bytes_per_token"] > 0 and found["tests"][1]["median_ts"] > 0
+    assert not list(faults({"part": "", "runs": [found], "failed": []}, SCHEMA))
+    shown = bench_table.markdown(found)
+    assert "plain reads not measured, for want of memory;" in shown and "%" not in shown
 
 
 @pytest.mark.parametrize("spelled", ["tiny-llama:q8_0", "tiny-qwen3:f16", "tiny-qwen3moe:q4_0"])

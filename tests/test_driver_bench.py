@@ -7,6 +7,9 @@ from pathlib import Path
 
 import driver_toy as toy
 import numpy as np
+import pytest
+
+from runtime.binary import capture
 
 
 def test_bench_times_each_test_and_fills_a_depth_once() -> None:
@@ -24,6 +27,34 @@ def test_bench_times_each_test_and_fills_a_depth_once() -> None:
     assert ran.report["prompt_tokens"] == 2 * 20 + 1 + 2 + 29 + 2
     assert ran.report["context"] == 34
     assert ran.report["peak_bytes"] > 0 and ran.report["read_bytes_per_second"] > 0
+
+
+FULL = {
+    "little is free": """
+cudaError_t later_little(size_t* room, size_t* all) {
+    static int calls = 0;
+    *all = size_t(1) << 30;
+    *room = calls++ ? *all >> 10 : *all;
+    return cudaSuccess;
+}
+#define cudaMemGetInfo later_little
+""",
+    "none is given": """
+template <class T>
+cudaError_t given(T** at, size_t bytes) {
+    return sizeof(T) == sizeof(int4) ? cudaErrorMemoryAllocation : cudaMalloc(at, bytes);
+}
+#define cudaMalloc given
+""",
+}
+
+
+@pytest.mark.parametrize("scarce", FULL)
+def test_a_full_memory_costs_the_rate_of_reads_and_no_sample(scarce: str) -> None:
+    words = ("--synthetic", "0", "--bench", "tg4", "--repeat", "1", "--json")
+    ran = capture(toy.binary("model", scarce=FULL[scarce]), words)
+    assert len(ran.out.splitlines()) == 2
+    assert "read_bytes_per_second" not in ran.report()
 
 
 def test_synthetic_weights_are_their_seed_s(tmp_path: Path) -> None:

@@ -135,6 +135,13 @@ def test_what_one_launch_hands_on_in_itself_is_not_moved() -> None:
     assert apart - bytes_of(pair, 1, 9) == 2 * 4 * 32 * 4  # q, written and read: 4 heads, f32
 
 
+def test_without_a_rate_of_reads_floors_are_left_out() -> None:
+    of = replace(found(DECODE), read_rate=0.0)
+    floors = profiling.HEAD.index("floor us")
+    assert {row[floors] for row in profiling.kernels(of)} == {""}
+    assert profiling.reading(of).endswith("too little was free")
+
+
 def test_bytes_grow_with_the_positions_that_attention_reads() -> None:
     of = found(DECODE)
     growing = {p.kernel for p in of.launches if bytes_of(p, 1, 100) > bytes_of(p, 1, 1)}

@@ -90,7 +90,7 @@ def measure(
     done = capture(binary, [*argv, "--repeat", str(repeat), "--json"])
     runs = [json.loads(line) for line in done.out.decode().splitlines()]
     report = done.report()
-    rate = float(report["read_bytes_per_second"])
+    rate: float | None = report.get("read_bytes_per_second")  # none without memory to read
     each = 1 + repeat
     rows = [
         row(made, test, [run["ns"] for run in runs[i * each + 1 : (i + 1) * each]], rate)
@@ -99,8 +99,9 @@ def measure(
     return {**machine(made, archs), **sizes(made), **costs(made, binary, report), "tests": rows}
 
 
-def row(made: Compiled, test: Test, took: Sequence[int], rate: float) -> Document:
-    """A test's figures. Bytes: weights and cache that a token reads, in the mean."""
+def row(made: Compiled, test: Test, took: Sequence[int], rate: float | None) -> Document:
+    """A test's figures. Bytes: weights and cache that a token reads, in the mean. rate: bytes a
+    second of plain reads, None where they were not measured."""
     tokens = test.prompt + test.generated
     speeds = [tokens * 1e9 / ns for ns in took]
     figures: Document = {
@@ -118,7 +119,7 @@ def row(made: Compiled, test: Test, took: Sequence[int], rate: float) -> Documen
     if test.generated:
         read = bytes_per_token(made, test)
         figures["bytes_per_token"] = read
-        figures["bandwidth_share"] = round(read * median(speeds) / rate, 4)
+        figures["bandwidth_share"] = round(read * median(speeds) / rate, 4) if rate else None
     return figures
 
 
@@ -188,7 +189,7 @@ def _elements(shape: Sequence[int]) -> int:
 def costs(made: Compiled, binary: Path, report: Document) -> Document:
     """Memory and the times that are no test's."""
     return {
-        "read_bytes_per_second": report["read_bytes_per_second"],
+        "read_bytes_per_second": report.get("read_bytes_per_second"),
         "peak_bytes": report["peak_bytes"],
         "compile_seconds": round(sum(made.seconds.values()), 3),
         "build_seconds": toolchain.build_seconds(binary),

@@ -74,8 +74,9 @@ class Step:
 @dataclass(frozen=True)
 class Profile:
     """What was found. read_rate: bytes a second that plain reads of the memory get, measured in
-    the same run; steps: all but the last, in order; repeated: ns of each repeated launch; last:
-    (rows, position) of the last step; said: what the binary wrote on standard error."""
+    the same run, 0 where it had no room; steps: all but the last, in order; repeated: ns of each
+    repeated launch; last: (rows, position) of the last step; said: what the binary wrote on
+    standard error."""
 
     asked: Asked
     made: Compiled

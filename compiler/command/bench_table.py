@@ -62,8 +62,10 @@ def _remarks(found: Mapping[str, Any]) -> tuple[str, ...]:
         f"{name} {found[f'{name}_seconds']:.2f} s"
         for name in ("compile", "build", "load", "capture")
     )
+    rate = found["read_bytes_per_second"]
+    reads = f"{rate / 1e9:,.1f} GB/s" if rate else "not measured, for want of memory"
     return (
-        f"{device}; plain reads {found['read_bytes_per_second'] / 1e9:,.1f} GB/s; "
+        f"{device}; plain reads {reads}; "
         f"memory {found['peak_bytes'] / 2**30:.2f} GiB at most; {times}",
         f"commit {found['commit'] or 'unknown'}; {found['command']}",
     )

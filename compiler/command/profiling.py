@@ -37,7 +37,7 @@ class Cost:
             name, self.launches or "", one, f"{self.us:.1f}", f"{100 * self.us / total:.1f}",
             _amount(self.bytes / 1e6) if known else "",
             _amount(self.bytes / self.us / 1e3) if known else "",
-            _amount(1e6 * self.bytes / of.read_rate) if known else "",
+            floor(of, self.bytes) if known else "",
             _amount(self.operations / self.us / 1e6) if known else "",
         )  # fmt: skip
 
@@ -46,6 +46,11 @@ def _amount(number: float) -> str:
     return (
         f"{number:,.0f}" if number >= 1000 else f"{number:.1f}" if number >= 10 else f"{number:.2f}"
     )
+
+
+def floor(of: Profile, bytes_: float) -> str:
+    """us that plain reads of so many bytes take; "" where they were not measured."""
+    return _amount(1e6 * bytes_ / of.read_rate) if of.read_rate else ""
 
 
 def kernels(of: Profile) -> list[Row]:
@@ -99,7 +104,8 @@ def title(of: Profile) -> str:
 
 
 def reading(of: Profile) -> str:
-    return f"plain reads of the memory, in the same run: {_amount(of.read_rate / 1e9)} GB/s"
+    rate = f"{_amount(of.read_rate / 1e9)} GB/s" if of.read_rate else "too little was free"
+    return f"plain reads of the memory, in the same run: {rate}"
 
 
 def repeated(of: Profile) -> str:
@@ -114,7 +120,7 @@ def repeated(of: Profile) -> str:
         f"median {middle:.2f} us, mean {mean(times):.2f}, least {min(times):.2f}, "
         f"most {max(times):.2f}; "
         f"{_amount(bytes_ / 1e6)} MB, {_amount(bytes_ / middle / 1e3)} GB/s, "
-        f"floor {_amount(1e6 * bytes_ / of.read_rate)} us"
+        f"floor {floor(of, bytes_) or '?'} us"
     )
 
 

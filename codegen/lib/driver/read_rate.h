@@ -1,6 +1,7 @@
 // What the memory gives at most, measured in the run whose figures stand beside it.
 
-// Bytes a second that reads of more than any cache holds get, at best of ten times.
+// Bytes a second that reads of more than any cache holds get, at best of ten times; 0 where there is
+// no room for them: whoever asks has measured what it came for, and loses a share, not a run.
 double read_rate(cudaStream_t stream) {
     int device = 0, sms = 0;
     size_t room = 0, all = 0;
@@ -10,9 +11,14 @@ double read_rate(cudaStream_t stream) {
     const Shape shape = {dim3(unsigned(8 * sms)), dim3(512), 0};
     const size_t round = size_t(8 * sms) * 512 * 8 * sizeof(int4);  // bytes of all threads' reads
     const size_t most = std::min(room / 2, size_t(ON_HOST ? 4 : 4096) << 20);
-    const size_t bytes = std::max(round, most / round * round);
-    int4* from = device_array<int4>(bytes / sizeof(int4));
-    int* out = device_array<int>(1);
+    if (most < 4 * round) return 0;  // one round, 69 MB of an H200, would be half in its L2
+    const size_t bytes = most / round * round;
+    int4* from = nullptr;  // `out` is behind it
+    if (cudaMalloc(&from, bytes + sizeof(int4)) != cudaSuccess) {
+        cudaGetLastError();  // or the next launch would find it
+        return 0;
+    }
+    int* out = reinterpret_cast<int*>(from + bytes / sizeof(int4));
     cudaEvent_t start, end;
     check(cudaEventCreate(&start), "cudaEventCreate");
     check(cudaEventCreate(&end), "cudaEventCreate");
@@ -30,6 +36,5 @@ double read_rate(cudaStream_t stream) {
     check(cudaEventDestroy(start), "cudaEventDestroy");
     check(cudaEventDestroy(end), "cudaEventDestroy");
     check(cudaFree(from), "cudaFree");
-    check(cudaFree(out), "cudaFree");
     return rate(bytes, 1e-3 * double(best));
 }
