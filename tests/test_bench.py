@@ -88,6 +88,20 @@ def test_without_memory_for_reads_there_are_speeds_and_no_share(
     assert "plain reads not measured, for want of memory;" in shown and "%" not in shown
 
 
+def test_the_commit_is_of_our_own_tree_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Installed inside of a user's project, there is none."""
+    author = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    benching.git(tmp_path, "init")
+    benching.git(tmp_path, *author, "commit", "--allow-empty", "-m", "theirs")
+    for place, known in ((".", True), (".venv/lib", False)):
+        folder = tmp_path / place / "compiler" / "api"
+        folder.mkdir(parents=True)
+        monkeypatch.setattr(benching, "__file__", str(folder / "benching.py"))
+        assert bool(benching.commit()) == known, place
+
+
 @pytest.mark.parametrize("spelled", ["tiny-llama:q8_0", "tiny-qwen3:f16", "tiny-qwen3moe:q4_0"])
 def test_bytes_are_those_of_the_tensors_and_the_plan(spelled: str) -> None:
     made, dims = compiled(spelled), PRESETS[spelled.partition(":")[0]]

@@ -149,17 +149,20 @@ def machine(made: Compiled, archs: Sequence[str] | None) -> Document:
 
 def commit() -> str | None:
     """Of the tree that this runs from, where it is one; "-dirty" where files differ."""
-    command = ["git", "-C", str(Path(__file__).parents[2]), "describe"]
-    try:
-        done = subprocess.run(
-            [*command, "--always", "--dirty", "--exclude=*", "--abbrev=12"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except OSError:
+    root = Path(__file__).resolve().parents[2]
+    top = git(root, "rev-parse", "--show-toplevel")
+    if not top or Path(top).resolve() != root:  # installed in the folder of another project
         return None
-    return done.stdout.strip() or None
+    return git(root, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12") or None
+
+
+def git(folder: Path, *words: str) -> str:
+    """What it says there; "" where it cannot, or is not installed."""
+    command = ["git", "-C", str(folder), *words]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
 
 
 def sizes(made: Compiled) -> Document:
