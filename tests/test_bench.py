@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import examples
 from compiler import pipeline
 from compiler.api import benching
 from compiler.api.costs import caches_read, weights_read
@@ -119,6 +120,17 @@ def test_bytes_are_those_of_the_tensors_and_the_plan(spelled: str) -> None:
     # Rows at positions 10 to 13 see 11 to 14 of them.
     read = benching.bytes_per_token(made, benching.Test(0, 4, 10))
     assert read == expected + made.plan.cache_bytes * 25 // 2
+
+
+def test_a_window_ends_the_growth_of_what_is_read(tmp_path: Path) -> None:
+    """Of windows as long as 6, positions 3 to 10 read 3, 4, 5 and five times 6."""
+    text = examples.find("llama").read_text()
+    path = tmp_path / "windowed.model"
+    path.write_text(text.replace("c.k, c.v)", "c.k, c.v, window=6)"))
+    model = pipeline.load(str(path), open_synthetic("tiny-llama:q8_0"))
+    made = pipeline.compile_model(model, Options(), HOST)
+    read = benching.bytes_per_token(made, benching.Test(0, 8, 2))
+    assert read == weights_read(made.lowered.graph) + made.plan.cache_bytes * (12 + 30) // 8
 
 
 @pytest.mark.parametrize(

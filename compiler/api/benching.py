@@ -127,8 +127,7 @@ def bytes_per_token(made: Compiled, test: Test) -> int:
     """Bytes of weights and cache that a decoded token reads, in the mean of the test's tokens."""
     graph = made.lowered.graph
     seen = range(test.before + 1, test.before + test.generated + 1)
-    cache = (caches_read(graph, seen[0]) + caches_read(graph, seen[-1])) // 2
-    return weights_read(graph) + cache
+    return weights_read(graph) + caches_read(graph, *seen) // len(seen)
 
 
 def machine(made: Compiled, archs: Sequence[str] | None) -> Document:

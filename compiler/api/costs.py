@@ -50,14 +50,11 @@ def _weights_read(n: Node) -> int:
     return ops.get(n.op).bytes(ins, outs) - apart
 
 
-def caches_read(graph: Graph, positions: int) -> int:
-    """Bytes of caches that a step of one row reads, which sees so many positions."""
-    total = 0
-    for n in graph.nodes():
-        reads = not any(t.dtype in CACHES for t in n.types)
-        entry = sum(nbytes(v.type) for v in n.operands if v.type.dtype in CACHES)
-        total += _seen(n, positions) * entry if reads else 0
-    return total
+def caches_read(graph: Graph, *positions: int) -> int:
+    """Bytes of caches that steps of one row read, one for each number of positions that it sees."""
+    all_ = [m for n in graph.nodes() for m in members(n)]
+    readers = [(m, _entry(m)) for m in all_ if not any(t.dtype in CACHES for t in m.types)]
+    return sum(_seen(m, p) * entry for m, entry in readers if entry for p in positions)
 
 
 def members(n: Node) -> Sequence[Node]:
@@ -98,11 +95,12 @@ def _seen(n: Node, positions: int) -> int:
 
 def _entries(n: Node, positions: int) -> int:
     """Bytes of a cache's entries behind the one that an op's record counts."""
-    total = 0
-    for m in members(n):
-        entry = sum(nbytes(v.type) for v in m.operands if v.type.dtype in CACHES)
-        total += (_seen(m, positions) - 1) * entry
-    return total
+    return sum((_seen(m, positions) - 1) * _entry(m) for m in members(n))
+
+
+def _entry(n: Node) -> int:
+    """Bytes of a position in the caches that an op is given."""
+    return sum(nbytes(v.type) for v in n.operands if v.type.dtype in CACHES)
 
 
 class Statements:
