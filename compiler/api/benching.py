@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import prod
 from pathlib import Path
 from statistics import median, stdev
 from typing import Any
@@ -172,20 +173,13 @@ def sizes(made: Compiled) -> Document:
         "model": made.model.weights.path.name.removesuffix(".gguf"),
         "architecture": made.model.weights.architecture,
         "model_size": sum(t.nbytes for t in tensors),
-        "model_n_params": sum(_elements(t.shape) for t in tensors),
+        "model_n_params": sum(prod(t.shape) for t in tensors),
         "numerics": options.numerics,
         "kv": options.kv_dtype,
         "max_rows": options.max_rows,
         "weight_bytes_per_token": weights_read(graph),
         "cache_bytes_per_position": caches_read(graph, 1),
     }
-
-
-def _elements(shape: Sequence[int]) -> int:
-    total = 1
-    for dim in shape:
-        total *= dim
-    return total
 
 
 def costs(made: Compiled, binary: Path, report: Document) -> Document:
