@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import driver_toy as toy
@@ -55,6 +57,19 @@ def test_a_full_memory_costs_the_rate_of_reads_and_no_sample(scarce: str) -> Non
     ran = capture(toy.binary("model", scarce=FULL[scarce]), words)
     assert len(ran.out.splitlines()) == 2
     assert "read_bytes_per_second" not in ran.report()
+
+
+def test_the_host_s_peak_is_the_process_s_own() -> None:
+    words = ("--synthetic", "0", "--tokens", "1", "-n", "1", "--json")
+    process = subprocess.Popen(
+        [toy.binary("model"), *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr
+    report = json.loads(process.stderr.read().splitlines()[-1])
+    process.stderr.close()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = status
+    assert 0 < report["peak_bytes"] <= used.ru_maxrss << 10
 
 
 def test_synthetic_weights_are_their_seed_s(tmp_path: Path) -> None:

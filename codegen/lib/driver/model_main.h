@@ -100,7 +100,8 @@ int run_model(const Options& o) {
     open_session(session, plan, !o.logits_file.empty());
     load_weights(session, file, chunk, o.seed);
     session.counters.load = seconds() - start;
-    size_t loaded = memory_in_use() + plan.staging;
+    // With staging, which is freed by now; the host's figure is of the most that there was.
+    size_t loaded = memory_in_use() + (ON_HOST ? 0 : plan.staging);
     work(session, o, slots, sequences, output, logits);
 //% if options.timed
     if (!interrupted && !o.times.empty()) write_times(session, o);
