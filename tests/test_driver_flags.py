@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 RUN = ("--weights", "{w}", "--tokens", "1,2,3")
+BENCH = ("--weights", "{w}", "--bench", "tg4")
 USAGE, CHECKPOINT, DEVICE = 2, 3, 4
 
 MODEL = (
-    ((), USAGE, "--weights FILE is needed, nothing was given"),
+    ((), USAGE, "--weights FILE or --synthetic SEED is needed, nothing was given"),
     (("--weights", "{w}"), USAGE, "one of --tokens and --seqs is needed, none was given"),
     ((*RUN, "--seqs", "{seqs}"), USAGE, "one of --tokens and --seqs is needed, both were given"),
     (
@@ -30,7 +31,19 @@ MODEL = (
     ((*RUN, "--top-p", "1"), USAGE, "--top-p: planned, not there yet"),
     ((*RUN, "--min-p", "1"), USAGE, "--min-p: planned, not there yet"),
     ((*RUN, "--profile"), USAGE, "--profile: planned, not there yet"),
-    ((*RUN, "--bench", "tg128"), USAGE, "--bench: no --tokens, --seqs, --text, --logits-file"),
+    *(
+        ((*BENCH, *words), USAGE, f"--bench: its tests alone are needed, {flag} was given, too")
+        for flag, words in (
+            ("--tokens", ("--tokens", "1")),
+            ("--seqs", ("--seqs", "{seqs}")),
+            ("-n", ("-n", "64")),
+            ("--stop", ("--stop", "3")),
+            ("--text", ("--text",)),
+            ("--logits all", ("--logits", "all")),
+            ("--logits-file", ("--logits-file", "{out}/x.npy")),
+            ("--dump", ("--dump", "x", "--dump-dir", "{out}/d")),
+        )
+    ),
     (
         ("--weights", "{w}", "--bench", "xx1"),
         USAGE,
@@ -41,7 +54,12 @@ MODEL = (
     (
         ("--weights", "{w}", "--bench", "tg8@121"),
         USAGE,
-        "a context of 129 tokens is needed (tg8 @ d121), the trained length is 128; a smaller",
+        "(tg8 @ d121), the trained length is 128; a smaller test or depth or a greater",
+    ),
+    (
+        ("--weights", "{w}", "--bench", "tg4,pp129"),
+        USAGE,
+        "(pp129), the trained length is 128; a smaller test or a greater --context is needed",
     ),
     (
         ("--weights", "{w}", "--bench", "tg8", "--repeat", "0"),

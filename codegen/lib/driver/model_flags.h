@@ -5,7 +5,7 @@ struct Options {
     std::vector<int> stop;
     std::vector<std::string> dump;  // patterns
     std::vector<Test> bench;
-    int n = 64, context = 0, chunk = MAX_ROWS, device = 0;
+    int n = -1, context = 0, chunk = MAX_ROWS, device = 0;
     uint32_t seed = 0;  // of synthetic weights
     bool synthetic = false;
     bool json = false, text = false, info = false, all_logits = false, graphs = true;
@@ -118,38 +118,49 @@ std::vector<std::vector<int>> read_prompts(const std::string& path) {
     return prompts;
 }
 // The context that every sequence gets: refuses where the longest one does not fit.
-int choose_context(const Options& o, size_t need, const std::string& who) {
+int choose_context(const Options& o, size_t need, const std::string& who, const char* smaller) {
     size_t most = o.context ? size_t(o.context) : TRAINED_CONTEXT ? TRAINED_CONTEXT : MAX_CONTEXT;
     if (need > most)
         fail(USAGE,
              "a context of %zu tokens is needed (%s), %s is %zu; a smaller %s or a greater "
              "--context is needed",
              need, who.c_str(), o.context ? "--context" : "the trained length", most,
-             o.bench.empty() ? "-n" : "depth");
+             smaller);
     return o.context ? o.context : int(need);
 }
 int context_of_prompts(const Options& o) {
     size_t longest = 0;
     for (const std::vector<int>& prompt : o.prompts) longest = std::max(longest, prompt.size());
     std::string who = "a prompt of " + std::to_string(longest) + " and -n " + std::to_string(o.n);
-    return choose_context(o, longest + size_t(o.n), who);
+    return choose_context(o, longest + size_t(o.n), who, "-n");
 }
 int context_of_tests(const Options& o) {
     const Test* longest = &o.bench[0];
     for (const Test& test : o.bench)
         if (test.positions() > longest->positions()) longest = &test;
-    return choose_context(o, size_t(longest->positions()), longest->name());
+    return choose_context(o, size_t(longest->positions()), longest->name(),
+                          longest->depth ? "test or depth" : "test");
+}
+// What --bench has no use for, where it was given: its tests say what runs.
+const char* beside_bench(const Options& o) {
+    const std::pair<const char*, bool> flags[] = {
+        {"--tokens", !o.prompts.empty()}, {"--seqs", !o.seqs.empty()},
+        {"-n", o.n >= 0},                 {"--stop", !o.stop.empty()},
+        {"--text", o.text},               {"--logits all", o.all_logits},
+        {"--dump", !o.dump.empty()},      {"--logits-file", !o.logits_file.empty()}};
+    for (auto [flag, given] : flags)
+        if (given) return flag;
+    return nullptr;
 }
 void check_sources(const Options& o) {
     if (o.weights.empty() && !o.synthetic)
-        fail(USAGE, "--weights FILE is needed, nothing was given");
+        fail(USAGE, "--weights FILE or --synthetic SEED is needed, nothing was given");
     if (!o.weights.empty() && o.synthetic)
         fail(USAGE, "one of --weights and --synthetic is needed, both were given");
     if (o.synthetic && o.text)
         fail(USAGE, "--text: a checkpoint with a vocabulary is needed, --synthetic has none");
-    bool more = !o.seqs.empty() || !o.logits_file.empty() || !o.dump.empty() || o.text;
-    if (!o.bench.empty() && (more || !o.prompts.empty()))
-        fail(USAGE, "--bench: no --tokens, --seqs, --text, --logits-file and --dump are taken");
+    const char* beside = o.bench.empty() ? nullptr : beside_bench(o);
+    if (beside) fail(USAGE, "--bench: its tests alone are needed, %s was given, too", beside);
 }
 Options read_options(int count, char** words) {
     Options o = read_flags(
@@ -163,6 +174,7 @@ Options read_options(int count, char** words) {
         fail(USAGE, "--only: --times FILE is needed beside it, which was not given");
 //% endif
     check_sources(o);
+    if (o.n < 0) o.n = 64;
     if (!o.bench.empty()) {
         o.context = context_of_tests(o);
         return o;
