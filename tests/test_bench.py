@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from argparse import Namespace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,9 @@ import examples
 from compiler import pipeline
 from compiler.api import benching
 from compiler.api.costs import caches_read, weights_read
-from compiler.command import bench_table
+from compiler.command import bench, bench_table
 from compiler.command.main import main
+from compiler.command.parser import Parser
 from compiler.diagnostics import OK, USAGE
 from compiler.pipeline import Compiled
 from compiler.target import HOST, Options
@@ -151,6 +154,27 @@ def test_a_window_ends_the_growth_of_what_is_read(tmp_path: Path) -> None:
 def test_refused(words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*TINY, *words]) == USAGE
     assert message in capsys.readouterr().err
+
+
+def parsed(*words: str) -> Namespace:
+    parser = Parser("monocu bench", "")
+    bench.arguments(parser)
+    return parser.parse(words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--synthetic", "qwen3-8b:q8_0", "--target", "cuda", "--arch", "sm_90a,sm_80"),
+        ("qwen3", "--weights", "a b.gguf", "--max-seqs", "4", "--max-rows", "64", "--kv", "f32"),
+        ("a.gguf", "-p", "8,9", "-n", "4", "-d", "0,7", "-r", "2", "--numerics", "f32",
+         "--hold", "glu,head-choose"),
+    ],
+)  # fmt: skip
+def test_the_command_holds_all_that_was_asked_for(words: tuple[str, ...]) -> None:
+    asked = parsed(*words)
+    again = shlex.split(bench.command(asked))
+    assert again[:2] == ["monocu", "bench"] and parsed(*again[2:]) == asked
 
 
 FIXED: dict[str, Any] = {

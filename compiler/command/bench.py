@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from compiler.command.parser import add_model, add_options, add_target, whole
+from compiler.target import Options
 
 if TYPE_CHECKING:
     from compiler.pipeline import Compiled
@@ -95,5 +96,7 @@ def command(args: argparse.Namespace) -> str:
     words += ["-r", str(args.r), "--target", args.target, "--numerics", args.numerics]
     words += ["--kv", args.kv] if args.kv else []
     words += ["--max-rows", str(args.max_rows)]
+    words += ["--max-seqs", str(args.max_seqs)] if args.max_seqs != Options().max_seqs else []
+    words += ["--arch", ",".join(args.arch)] if args.arch else []
     words += ["--hold", ",".join(args.hold)] if args.hold else []
     return shlex.join(words)
