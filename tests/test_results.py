@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks import all as parts
+from compiler.command import bench
 from runtime.hashed_weights import open_synthetic
 
 SCHEMA = json.loads((parts.RESULTS / "schema.json").read_text())
@@ -71,7 +72,14 @@ def test_a_part_keeps_what_was_measured_and_says_what_failed(
     ]
 
 
-def test_what_is_kept_is_what_the_schema_says() -> None:
-    for path in parts.RESULTS.glob("*.json"):
-        if path.name != "schema.json":
-            assert not list(faults(json.loads(path.read_text()), SCHEMA)), path.name
+@pytest.mark.parametrize("part", parts.PARTS)
+def test_what_is_kept_is_what_its_part_asks_for(part: str) -> None:
+    kept = json.loads((parts.RESULTS / f"{part}.json").read_text())
+    assert not list(faults(kept, SCHEMA)) and kept["part"] == part
+    asked = [bench.command(parts.parsed(words, "cuda")) for words in parts.PARTS[part]]
+    assert [run["command"] for run in kept["runs"]] == asked and not kept["failed"]
+
+
+def test_every_file_that_is_kept_is_a_part_s() -> None:
+    kept = {path.stem for path in parts.RESULTS.glob("*.json")}
+    assert kept == {*parts.PARTS, "schema"}
