@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from compiler import pipeline
 from compiler.api.comparing import Observed, observe
+from compiler.diagnostics import UserError
 from compiler.pipeline import Compiled, Model
 from compiler.target import HOST, Options
 from frontend.elaborate import elaborate
 from runtime import toolchain
+from runtime.binary import capture
 from tests.model_runs import random_prompt
 from tests.small_models import model
 
@@ -67,6 +70,13 @@ def test_sequences_that_follow_one_another_in_a_slot() -> None:
     rows = sum(len(p) + 1 for p in PROMPTS)
     assert {seen.given[n].shape for n in names} == {(rows, 2, 32)}
     assert len({seen.given[n].tobytes() for n in names}) == len(names) == 4
+
+
+def test_caches_are_among_the_names_of_what_can_be_dumped(tmp_path: Path) -> None:
+    binary = toolchain.build(written().text, extra=("-O0",))
+    assert "  c.k_2: f32[positions, 2, 3]\n" in capture(binary, ["--info"]).out.decode()
+    with pytest.raises(UserError, match=r'"c\.k" was given; there are:.* c\.k_2 c\.v_2'):
+        capture(binary, ["--dump", "c.k", "--dump-dir", str(tmp_path)])
 
 
 def test_a_plain_build_has_no_table_of_caches() -> None:

@@ -6,15 +6,23 @@ void print_kernels(FILE* out) {
     for (int k = 0; k < KERNEL_COUNT; k++)
         fprintf(out, "  %4d  %s\n", KERNELS[k].launches, KERNELS[k].name);
 }
+void print_value(FILE* out, const char* name, const std::string& type, int first, int count) {
+    fprintf(out, "  %s: %s", name, type.c_str());
+    if (strstr(name, "%d")) fprintf(out, ", %d to %d", first, first + count - 1);
+    fputc('\n', out);
+}
 void print_values(FILE* out) {
     fprintf(out, "values that --dump knows:\n");
-    for (int v = 0; v < VALUE_COUNT; v++) {
-        const Value& value = VALUES[v];
-        fprintf(out, "  %s: %s", value.name, type_text(value).c_str());
-        if (strstr(value.name, "%d"))
-            fprintf(out, ", %d to %d", value.first, value.first + value.count - 1);
-        fputc('\n', out);
+    for (int v = 0; v < VALUE_COUNT; v++)
+        print_value(out, VALUES[v].name, type_text(VALUES[v]), VALUES[v].first, VALUES[v].count);
+//% if options.dump
+    for (int v = 0; v < CACHE_VALUE_COUNT; v++) {
+        const CacheValue& cache = CACHE_VALUES[v];
+        std::string entry = std::to_string(cache.shape[0]) + ", " + std::to_string(cache.shape[1]);
+        std::string type = std::string(cache.dtype) + "[positions, " + entry + "]";
+        print_value(out, cache.name, type, cache.first, cache.count);
     }
+//% endif
 }
 // {"key": value, ...}
 struct Json {

@@ -77,10 +77,14 @@ std::vector<DumpFile> dump_files(const Value& v, const std::string& name) {
     return out;
 }
 std::string stored_names(size_t most) {
+    std::vector<const char*> names;
+    for (int v = 0; v < VALUE_COUNT; v++) names.push_back(VALUES[v].name);
+//% if options.dump
+    for (int v = 0; v < CACHE_VALUE_COUNT; v++) names.push_back(CACHE_VALUES[v].name);
+//% endif
     std::string out;
-    for (int v = 0; v < VALUE_COUNT && size_t(v) < most; v++)
-        out += std::string(" ") + VALUES[v].name;
-    return size_t(VALUE_COUNT) > most ? out + " and more, see --info" : out;
+    for (size_t i = 0; i < names.size() && i < most; i++) out += std::string(" ") + names[i];
+    return names.size() > most ? out + " and more, see --info" : out;
 }
 //% if options.dump
 // Caches that some pattern names; an entry of a position is a row of theirs.
