@@ -24,11 +24,11 @@ TEMPLATES = ("int H", "int KV", "int HD", "int WINDOW", "int TEAMS", "int SPLITS
 BYTES = {"float": 4, "uint16_t": 2}  # of a cache's element
 PARTS = ("q", "own_key", "own_value")  # where a block has them
 NAMED = ("query", "key", "value")
-NAMES = {
+NAMES = {  # the template's own
     *("s", "at", "head", "kv", "warp", "team", "thread", "stored", "pos", "end", "first", "pages"),
-    *("page", "blocks", "copies", "stage", "share", "score", "round", "attend", "result", "parts"),
-    *("row", "d", "keys", "values", "there", "mine", "until", "key", "value", "all", "p"),
-    *("entry", "query", "from", "stride", "own"),
+    *("page", "blocks", "copies", "stage", "stage_two", "share", "score", "round", "result"),
+    *("part", "part_of", "apart", "from", "stride", "until", "own", "mine", "staged", "there"),
+    *("row", "d", "keys", "values", "key", "value", "all", "p", "entry", "query", "i", "dot"),
 }
 
 
@@ -56,7 +56,7 @@ def plan(heads: Node, attention: Node, context: Context) -> Launch | None:
     for name, cache in (("keys", k), ("values", v)):
         args.append(Arg("cache", to.actual(cache), writes=True))
         params.append(Param(f"{element}*", name))
-    near = tuple(p.name for p, a in zip(params, args, strict=True) if _is_near(a))
+    near = _near(params, args, parts)
     texts = [(b.name, _held_lines(b, near)) for b in parts]
     fields = (
         ("element", element),
@@ -119,9 +119,14 @@ def _write(made: Arguments, parts: list[Branch]) -> None:
         write_lines(made, branch, f"s.exchange[{number}]", ends)
 
 
-def _is_near(arg: Arg) -> bool:
-    """Whether an argument is a vector of weights, such as a norm's."""
-    return arg.value.node.op == "weight" and len(arg.value.type.shape) == 1
+def _near(params: list[Param], args: list[Arg], parts: list[Branch]) -> tuple[str, ...]:
+    """The vectors of weights, such as a norm's, of which a thread reads its own columns."""
+    lines = [line for branch in parts for line in branch.lines]
+    return tuple(
+        p.name
+        for p, a in zip(params, args, strict=True)
+        if a.value.node.op == "weight" and any(f" {p.name}[d]" in line for line in lines)
+    )
 
 
 def _held_lines(branch: Branch, near: tuple[str, ...]) -> tuple[str, ...]:

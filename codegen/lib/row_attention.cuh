@@ -44,7 +44,7 @@ __device__ inline void stage_page(AsyncCopies& copies, StagedPage<T, HD>& to, co
   commit_copies(copies);
   if (thread >= HD) return;
   for (int k = first / WEIGHED * WEIGHED; k < first; k++) set_nothing(to.value[k][thread]);
-  for (int k = max(end, 0); k % WEIGHED != 0; k++) set_nothing(to.value[k][thread]);
+  for (int k = end; k % WEIGHED != 0; k++) set_nothing(to.value[k][thread]);
 }
 
 // q . k: one chain a segment of 128 columns, segments in order. The text of 32 columns is a loop's: a block runs it once, and
