@@ -145,12 +145,18 @@ def inputs_of(given: Sequence[str]) -> dict[str, NDArray[Any]]:
 
 
 def write_whole(path: str, content: bytes, executable: bool = False) -> None:
-    """Writes a file under another name and moves it to its own; `-` is standard output."""
+    """Writes a file under another name and moves it to its own; `-` is standard output.
+
+    A link stays one, and a device or a pipe is written to: only a file is replaced.
+    """
     if path == "-":
         sys.stdout.buffer.write(content)
         return
-    place = Path(path)
+    place = Path(path).resolve()
     try:
+        if place.exists() and not place.is_file():
+            place.write_bytes(content)
+            return
         fd, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
         try:
             with open(fd, "wb") as file:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from types import ModuleType
 
+from compiler.command.checks import check
 from compiler.command.parser import Parser
 from compiler.diagnostics import (
     EXIT_CODES,
@@ -48,6 +49,9 @@ VERBS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit code (compiler.diagnostics.EXIT_CODES)."""
     words = list(sys.argv[1:] if argv is None else argv)
+    for name in ("stdout", "stderr"):  # a closed one takes nothing, and says nothing of it
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (to the end)
     try:
         code = dispatch(words)
         sys.stdout.flush()
@@ -87,7 +91,9 @@ def dispatch(words: list[str]) -> int:
     verb = load(words[0])
     parser = Parser(f"monocu {words[0]}", verb.DOC)
     verb.arguments(parser)
-    return verb.run(parser.parse(words[1:]))
+    args = parser.parse(words[1:])
+    check(words[0], args)
+    return verb.run(args)
 
 
 def load(name: str) -> ModuleType:

@@ -13,9 +13,10 @@ std::vector<Sequence> bench_sequence(size_t tokens, size_t there) {
     for (size_t i = 0; i < tokens; i++) s.tokens.push_back(random_token(i));
     return {s};
 }
-void bench_step(Session& session, std::vector<Sequence>& one, int chunk, int n) {
+// timed: the next step may be queued behind it, within the time.
+void bench_step(Session& session, std::vector<Sequence>& one, int chunk, int n, bool timed = true) {
     Taken taken = plan_step(one, chunk, false, *session.table);
-    const int* next = run_step(session, taken, is_followed(session, taken, one, n));
+    const int* next = run_step(session, taken, timed && is_followed(session, taken, one, n));
     if (!taken.wanted.empty()) take_token(one[0], next[0], n, {});
 }
 // Steps until the prompt is in and n - 1 of the tokens chosen behind it are, too; seconds.
@@ -32,7 +33,7 @@ double run_test(Session& session, const Test& test, int chunk) {
         return bench_steps(session, prompt, chunk, 0);
     }
     std::vector<Sequence> one = bench_sequence(before, before - 1);
-    bench_step(session, one, chunk, test.tokens + 1);  // chooses the first token
+    bench_step(session, one, chunk, test.tokens + 1, false);  // chooses the first token
     return bench_steps(session, one, chunk, test.tokens + 1);
 }
 void print_run(const Test& test, int run, double took) {

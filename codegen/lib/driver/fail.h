@@ -44,8 +44,14 @@ std::vector<std::string> unfinished;  // temporary names that exit() removes
 void remove_unfinished() {
     for (const std::string& name : unfinished) unlink(name.c_str());
 }
-NewFile open_file(const std::string& path) {
+// A new file in a file's place, where a link leads; a device or a pipe would be replaced, too.
+NewFile open_file(const std::string& name) {
     static bool watched = atexit(remove_unfinished) == 0;
+    struct stat status;
+    bool is_there = stat(name.c_str(), &status) == 0;
+    if (is_there && !S_ISREG(status.st_mode)) fail(USAGE, "%s: a file is needed", name.c_str());
+    char place[PATH_MAX];
+    std::string path = is_there && realpath(name.c_str(), place) ? place : name;
     NewFile out = {path, path + "." + std::to_string(getpid()) + ".part", nullptr};
     int fd = open(out.temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0 || !watched) fail(USAGE, "%s: cannot be written: %s", path.c_str(), strerror(errno));
