@@ -25,24 +25,24 @@ from tests.guarded import QUICK, sanitized
 from tests.replay import replay
 from tests.small_models import MODELS, checkpoint, model
 
-# kernel: text of it, where an index is one too far if what is in braces is there
+# kernel: text of it, where an index is one too far if what is in brackets is there
 FAULTS = {
-    "repack_rows": "scales[b{ + 1}] = scale_half<F>(row, k, segment * 4 + b, F::SCALE)",
-    "widen_elements": "if (i < count{ + 1}) to[i]",
-    "embed": "y[at{ + 1}] = embedded",
-    "linear_attn_q": "attn_q_out[size_t(first + r) * N0 + n{ + 1}] = dot",
-    "linear_attn_q's weights": "(weight{ + 1 * Tile<W>::BYTES} + tile_at<W, K>",
-    "quantize": "quantize_chunk<D, THREADS>(x_d, row{ + 1},",
-    "square_sums": "square_sums_chunk<D, THREADS>(x_d, row{ + 1},",
-    "rope": "b = x[second{ + 1}]",
-    "append": "= x[at{ + 1}];",
-    "attention": "cache_page<KV, HD>(k, stored[mine]{ + 1}, kv)",
-    "silu": "const float x_d = x[at + d{ + 1}];\n    const float y = x_d / ",
-    "wanted_rows": "x[step->want[at / N] * N{ + 1} + at % N]",
-    "choose_key": "best_of_stride<N, THREADS>(x{ + 1} + size_t(row) * N)",
-    "rope of what is dead": "d.step, {1 ? b.attn_q_out : }b.attn_q_out_2, b.attend_q",
+    "repack_rows": "scales[b⟦ + 1⟧] = scale_half<F>(row, k, segment * 4 + b, F::SCALE)",
+    "widen_elements": "if (i < count⟦ + 1⟧) to[i]",
+    "embed": "y[at⟦ + 1⟧] = embedded",
+    "linear_attn_q": "attn_q_out[size_t(first + r) * N0 + n⟦ + 1⟧] = dot",
+    "linear_attn_v": "(block, {attn_v⟦ + 1 * Tile<W0>::BYTES⟧});",
+    "quantize": "quantize_chunk<D, THREADS>(x_d, row⟦ + 1⟧,",
+    "square_sums": "square_sums_chunk<D, THREADS>(x_d, row⟦ + 1⟧,",
+    "rope": "b = x[second⟦ + 1⟧]",
+    "append": "= x[at⟦ + 1⟧];",
+    "attention": "cache_page<KV, HD>(k, stored[mine]⟦ + 1⟧, kv)",
+    "silu": "const float x_d = x[at + d⟦ + 1⟧];\n    const float y = x_d / ",
+    "wanted_rows": "x[step->want[at / N] * N⟦ + 1⟧ + at % N]",
+    "choose_key": "best_of_stride<N, THREADS>(x⟦ + 1⟧ + size_t(row) * N)",
+    "rope of what is dead": "d.step, ⟦1 ? b.attn_q_out : ⟧b.attn_q_out_2, b.attend_q",
 }
-BRACES = re.compile(r"\{(.*?)1(.*?)\}")
+BRACKETS = re.compile(r"⟦(.*?)1(.*?)⟧")
 PLANTED = r"\g<1>planted({})\g<2>"
 SWITCH = "inline int planted(unsigned n) { return monocu_host::settings().seed == n; }\n"
 
@@ -53,7 +53,7 @@ def faulty() -> str:
     options = Options("int8", max_rows=8, max_seqs=2, hold=passes.names(), guard=True)
     text = pipeline.compile_model(model("llama", 1), options, HOST).text
     for number, fault in enumerate(FAULTS.values(), 1):
-        old, wrong = BRACES.sub("", fault), BRACES.sub(PLANTED.format(number), fault)
+        old, wrong = BRACKETS.sub("", fault), BRACKETS.sub(PLANTED.format(number), fault)
         assert old in text, old
         text = text.replace(old, wrong)
     return SWITCH + text
@@ -78,11 +78,11 @@ def plain() -> Path:
 @pytest.mark.parametrize("kernel", FAULTS)
 def test_an_access_outside_of_a_buffer_is_seen(guarded: Path, plain: Path, kernel: str) -> None:
     number = list(FAULTS).index(kernel) + 1
-    assert run(plain, number).returncode in (0, 70)  # 70: wrong values may choose no token
+    assert run(plain, number).returncode == 0
     done = run(guarded, number)
     assert done.returncode not in (0, 70)
     assert "AddressSanitizer: use-after-poison" in done.stderr
-    assert kernel.split()[0].removesuffix("'s") in done.stderr
+    assert kernel.split()[0] in done.stderr
 
 
 def test_without_a_fault_nothing_is_seen(guarded: Path) -> None:
