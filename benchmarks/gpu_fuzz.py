@@ -89,7 +89,7 @@ def main() -> int:
         nonlocal last
         for failure in part.failures:
             print(f"FAILED {failure}", flush=True)
-            if args.out:
+            if args.out and failure.has_case:
                 keep(args.out, failure.case, str(failure))
         if time.monotonic() - last > EVERY:
             last = time.monotonic()

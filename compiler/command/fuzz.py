@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
     report = fuzz.run(job, told)
     folder = Path(args.keep) if args.keep else None
-    names = dict.fromkeys(f.case for f in report.failures)
+    names = dict.fromkeys(f.case for f in report.failures if f.has_case)
     for name in list(names)[: fuzz.SHRUNK] if args.shrink else ():
         text, path = fuzz.keep(job, name, folder)
         print(f"\n{path or name}:\n{text}", flush=True)

@@ -10,7 +10,7 @@ from compiler.fuzz import draw
 from compiler.fuzz.draw import EVERYTHING, Menu
 from compiler.graph import Attr, Graph, Node, Note, Value, const, consumers, leaf
 from compiler.ops import OPS, OpError, build
-from compiler.types import BLOCKS, CACHES, GROUP, ROWS, Dim, Type, size, whole
+from compiler.types import BLOCKS, CACHES, GROUP, ROWS, WANTED, Dim, Type, size, whole
 
 ELEMENTS = 1 << 15  # of a value, at most
 FLOPS = 3_000_000  # of an op: the reference runs it too
@@ -48,7 +48,13 @@ class Builder:
         return self.rng.random() < probability
 
     def input(self, dtype: str, *shape: Dim, bound: int = 0, kept: bool = True) -> Value:
-        """A new input; `bound`: its integers are indices below it."""
+        """A new input; `bound`: its integers are indices below it.
+
+        An input has the step's rows: where [R, ...] is asked for, those of it that are wanted.
+        """
+        if WANTED in shape:
+            every = self.input(dtype, ROWS, *shape[1:], bound=bound, kept=kept)
+            return self.op("wanted", every, self.step_rows)
         self.leaves += 1
         made = leaf("input", f"x{self.leaves}", Type(dtype, shape))
         if dtype in BLOCKS:

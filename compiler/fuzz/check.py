@@ -38,6 +38,7 @@ from runtime.host_device import HostDevice
 
 TARGETS: Mapping[str, Target] = {"host": HOST, "cuda": CUDA, "twin": CUDA}
 QUICK = ("-O0",)  # compiling takes longer than running
+GENERATING = "generating"  # the way of a failure before there is a program
 ENOUGH = 5  # failures of a unit: where everything breaks, the rest would say the same
 
 
@@ -60,6 +61,11 @@ class Failure:
 
     def __str__(self) -> str:
         return f"{self.case}, {self.way}: {self.text}"
+
+    @property
+    def has_case(self) -> bool:
+        """Whether there is a program to keep: not where making one failed."""
+        return self.way != GENERATING
 
 
 @dataclass
@@ -107,7 +113,7 @@ def check_numbers(
             cases.append(case_of(seed, number, numerics))
         except Exception as error:
             name = f"fuzz_{seed}_{number}"
-            report.failures.append(Failure(name, "generating", brief(error)))
+            report.failures.append(Failure(name, GENERATING, brief(error)))
     return check(cases, targets, report, how)
 
 
