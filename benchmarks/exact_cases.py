@@ -223,9 +223,12 @@ def op_cases() -> Iterator[OpsCase]:
         yield OpsCase(f"ops-{unit[0].name}", tuple(p.name for p in unit))
 
 
-SYNTHETIC = {  # each family, mixtures of K-quants; of SmolLM2's shapes three layers, a small head
+# Each family, mixtures of K-quants; of SmolLM2's shapes three layers, a small head; one so wide
+# that an H200's blocks work in clusters.
+SYNTHETIC = {
     "llama": (replace(PRESETS["smollm2"], layers=3, vocab=512), "q4_1"),
     "qwen3": (replace(PRESETS["tiny-qwen3"], context=1024), "q8_0"),
+    "qwen3-wide": (replace(PRESETS["tiny-qwen3"], hidden=2048, ffn=1056, context=1024), "q8_0"),
     "qwen3moe": (replace(PRESETS["tiny-qwen3moe"], context=1024), "q4_0"),
     "llama-k": (replace(PRESETS["small-llama"], layers=4, context=1024), "q4_k_m"),
     "qwen3moe-k": (replace(PRESETS["small-qwen3moe"], layers=4, context=1024), "q5_k_m"),

@@ -6,15 +6,21 @@ squares) works on a tile's outputs as on a row's.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from compiler import pipeline
 from compiler.target import HOST, Options
 from runtime import toolchain
 from runtime.compare import different
+from runtime.synthetic import write_synthetic
 from runtime.vm import run_program
 from tests.merged import compiled, kinds_of_values, merged, run
+from tests.model_runs import Prompted, check_forms
 from tests.samples import program_of
+from tests.small_models import SMALL
 
 SIBLINGS = """
 input x: f32[{rows}, 576]
@@ -89,3 +95,19 @@ def test_tiles_of_rows_give_the_bits_of_the_vm(
             got = run(binary, inputs, "--host-seed", seed)
             wrong = {name: int(different(a, got[name]).sum()) for name, a in want.items()}
             assert not any(wrong.values()), (kind, wrong)
+
+
+@pytest.mark.parametrize(
+    ("numerics", "weights", "ffn", "shape"),
+    [("int8", "q8_0", 6144, "6144, 4, 24, 0, 2"), ("int8x2", "q4_1", 1056, "1056, 4, 6, 0, 2")],
+)
+def test_two_blocks_of_a_cluster_share_dots(
+    numerics: str, weights: str, ffn: int, shape: str, tmp_path: Path
+) -> None:
+    """A launch as for a GPU of more SMs, here without clusters: the first of two makes all."""
+    dims = replace(SMALL["qwen3"], hidden=256, ffn=ffn, layers=2)
+    path = write_synthetic(tmp_path / "long.gguf", dims, weights)
+    options = Options(numerics, max_rows=128, max_seqs=128)
+    made = pipeline.compile_model(pipeline.load(path), options, replace(HOST, sms=16))
+    assert f"LinearShape<{shape}>" in made.text
+    check_forms(made, Prompted([3, 1, 4, 1, 5, 9, 2, 6, 5], 3, (2, 17, 1)))

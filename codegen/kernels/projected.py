@@ -37,7 +37,7 @@ def plan(node: Node, context: Context) -> Launch:
     work = OutputLines(signature, Place("first + r", n, dots, signature.factor, dict(AHEAD)))
     lines = work.text()
     factors, sms = len(signature.factors), context.target.sms
-    shape = LinearShape.of(k, 32 if grouped else 8, n, len(weights), sms)
+    shape = LinearShape.of(k, 32 if grouped else 8, n, len(weights), sms, tiled)
     forms = RowForms(k, shape, x.type, tiled, len(weights), factors)
     kernel = Kernel(
         "projected.cu.j2",
@@ -52,6 +52,7 @@ def plan(node: Node, context: Context) -> Launch:
             ("folds", tuple(signature.folds)),
             ("lines", lines),
             ("tiled", tiled),
+            ("parts", shape.parts),
         ),
     )
     return forms.launch(

@@ -64,6 +64,46 @@ __device__ __forceinline__ void grid_dependency_trigger() {
 #endif
 }
 
+// Before a kernel whose blocks work in clusters of so many, from Hopper on; and whether they do.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define CLUSTERS_OF(blocks) __cluster_dims__(blocks)
+#define HAS_CLUSTERS true
+#else
+#define CLUSTERS_OF(blocks)
+#define HAS_CLUSTERS false
+#endif
+
+// The cluster's barrier in two steps: what was written before its blocks arrive, in the memory of any of them too, is
+// visible behind the wait. A block whose memory is written must have begun: the first barrier is for that, and orders nothing.
+__device__ __forceinline__ void cluster_begin() {
+#if HAS_CLUSTERS
+    asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ void cluster_arrive() {
+#if HAS_CLUSTERS
+    asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ void cluster_wait() {
+#if HAS_CLUSTERS
+    asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+#endif
+}
+
+// The first block's own of what this block has in shared memory.
+template <class T> __device__ __forceinline__ T* of_first_block(T* mine) {
+#if HAS_CLUSTERS
+    T* first;
+    asm volatile("mapa.u64 %0, %1, 0;" : "=l"(first) : "l"(mine));
+    return first;
+#else
+    return mine;
+#endif
+}
+
 // Returns when *flag >= value; what was written before the flag was is visible then.
 __device__ __forceinline__ void wait_until(const unsigned* flag, unsigned value) {
 #ifdef __CUDA_ARCH__

@@ -1,11 +1,17 @@
 // How a block of a projection with K inputs is cut: WARPS warps share the tiles of 8 * ROW_TILES outputs; MORE warps beside
-// them make what the outputs are multiplied by.
-template <int K, int ROW_TILES, int WARPS, int MORE = 0>
+// them make what the outputs are multiplied by. Where PARTS blocks, a cluster, share the tiles, each has so many warps.
+template <int K, int ROW_TILES, int WARPS, int MORE = 0, int PARTS = 1>
 struct LinearShape {
   static constexpr int SEGMENTS = (K + 127) / 128, GROUPS = (K + 511) / 512;
-  static constexpr int ROW_TILES_EACH = ROW_TILES, WARPS_EACH = WARPS;
+  static constexpr int ROW_TILES_EACH = ROW_TILES, WARPS_EACH = WARPS, PARTS_EACH = PARTS;
+  static constexpr int STEP = HAS_CLUSTERS ? PARTS * WARPS : WARPS;  // from one tile of a warp to its next
   static constexpr int TILES = ROW_TILES * GROUPS, OUTPUTS = 8 * ROW_TILES, THREADS = 32 * (WARPS + MORE);
   __host__ __device__ static constexpr int blocks(int outputs) { return (outputs + OUTPUTS - 1) / OUTPUTS; }
+  // A warp's first tile; one of MORE has none of so many.
+  __device__ static int first_tile(int tiles) {
+    const int warp = threadIdx.x / 32;
+    return warp < WARPS ? int(blockIdx.x) % PARTS * WARPS + warp : tiles;
+  }
 };
 
 // Partial dots of a block: [activation row][output][segment], one column more against bank conflicts.
@@ -119,9 +125,9 @@ struct WarpTiles {
 template <class W, int N, int K, class L, int WEIGHTS>
 __device__ inline WarpTiles<W> first_tiles(int block, const uint8_t* const (&weights)[WEIGHTS]) {
   constexpr int TILES = WEIGHTS * L::TILES;
-  const int warp = threadIdx.x / 32, tile = warp < L::WARPS_EACH ? warp : TILES;
+  const int tile = L::first_tile(TILES);
   WarpTiles<W> w = {block_segment<W, N, K, L>(block, tile, weights), {}};
-  if constexpr (TILES > L::WARPS_EACH) w.next = block_segment<W, N, K, L>(block, tile + L::WARPS_EACH, weights);
+  if constexpr (TILES > L::STEP) w.next = block_segment<W, N, K, L>(block, tile + L::STEP, weights);
   return w;
 }
 
@@ -131,23 +137,24 @@ template <class W, int N, int K, class L, int ROWS, class X, int WEIGHTS>
 __device__ inline void partial_dots(LinearPartials<L, ROWS>* of, int block, const uint8_t* const (&weights)[WEIGHTS], WarpTiles<W> w, X x, int first, int rows) {
   constexpr int TILES = WEIGHTS * L::TILES;
   const int lane = threadIdx.x % 32;
-  if (threadIdx.x / 32 >= L::WARPS_EACH) return;
-  for (int tile = threadIdx.x / 32; tile < TILES; tile += L::WARPS_EACH) {
+  bool begun = L::PARTS_EACH == 1;  // whether the block runs whose memory takes the dots
+  for (int tile = L::first_tile(TILES); tile < TILES; tile += L::STEP) {
     auto& s = of[tile / L::TILES];
     const int of_weight = tile % L::TILES, segment = of_weight % L::GROUPS * 4 + lane / 8, output = of_weight / L::GROUPS * 8 + lane % 8;
-    if (segment < L::SEGMENTS) {
-      float p[ROWS] = {};
-      segment_dots<W, K, ROWS>(w.now, segment, x, first, rows, p);
-      UNROLL
-      for (int r = 0; r < ROWS; r++) {
-        if (first + r < rows) s.part[r][output][segment] = p[r];
-      }
+    float p[ROWS] = {};
+    if (segment < L::SEGMENTS) segment_dots<W, K, ROWS>(w.now, segment, x, first, rows, p);
+    if (!begun) cluster_wait();
+    begun = true;
+    UNROLL
+    for (int r = 0; r < ROWS; r++) {
+      if (segment < L::SEGMENTS && first + r < rows) s.part[r][output][segment] = p[r];
     }
-    if constexpr (TILES > L::WARPS_EACH) {
+    if constexpr (TILES > L::STEP) {
       w.now = w.next;
-      w.next = block_segment<W, N, K, L>(block, tile + 2 * L::WARPS_EACH, weights);
+      w.next = block_segment<W, N, K, L>(block, tile + 2 * L::STEP, weights);
     }
   }
+  if (!begun) cluster_wait();
 }
 
 // A dot: its segments' partial dots, added in order.
