@@ -58,14 +58,16 @@ class LinearShape:
         them without one in the end, blocks are small enough for two an SM.
         clusters: whether two blocks may share the tiles of one; they do where each of `sms` has
         one then or nearly so (Qwen3-1.7B on an H200: a step 712 us, with down in clusters 679,
-        with output and down 647; 0.6B, whose 32 blocks leave most SMs empty: 375, 388 and 416).
+        with output and down 637; 0.6B, whose 32 blocks leave most SMs empty: 375, 388 and 416).
+        Not those of 32 tiles: 30B-A3B's output with the router behind it, 2,016 and 2,086.
         """
         groups = -(-k // 512)
         is_narrow = made is not None and made <= NARROW
         row_tiles = outputs // 8 if is_narrow else max(outputs // 8, 8 // groups)
         tiles = weights * row_tiles * groups
         blocks = -(-made // (8 * row_tiles)) if made and sms else 0
-        parts = 2 if clusters and sms and 2 * blocks <= sms < 4 * blocks else 1
+        paired = clusters and sms and 2 * blocks <= sms < 4 * blocks and not 16 < tiles < 48
+        parts = 2 if paired else 1
         tiles = -(-tiles // parts)
         if weights > 1 and sms and _is_uneven(blocks, sms):
             warps = min(tiles, PAIRED)
