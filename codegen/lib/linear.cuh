@@ -9,8 +9,7 @@ struct LinearShape {
   __host__ __device__ static constexpr int blocks(int outputs) { return (outputs + OUTPUTS - 1) / OUTPUTS; }
   // A warp's first tile; one of MORE has none of so many.
   __device__ static int first_tile(int tiles) {
-    const int warp = threadIdx.x / 32;
-    return warp < WARPS ? int(blockIdx.x) % PARTS * WARPS + warp : tiles;
+    return int(threadIdx.x) < 32 * WARPS ? int(blockIdx.x) % PARTS * WARPS + int(threadIdx.x) / 32 : tiles;
   }
 };
 
