@@ -21,7 +21,8 @@ from tests.test_fused_kernels import PROGRAMS
 
 TEMPLATES = Path(render.__file__).parent / "templates/kernels"
 KERNEL = re.compile(
-    r"__global__ void (?:__launch_bounds__\(.*?\) )?(\w+)\((.*?)\) \{\n(.*?)^\}", re.M | re.S
+    r"__global__ void (?:(?:CLUSTERS_OF|__launch_bounds__)\(.*?\) )*(\w+)\((.*?)\) \{\n(.*?)^\}",
+    re.M | re.S,
 )
 WAIT = "grid_dependency_wait();"
 COUNTS = re.compile(r"step->(?:rows|wanted)\b")  # set by the driver, moved by no launch
