@@ -13,21 +13,35 @@ __device__ inline float combined(const float* y, const float* share, int row, in
   return total;
 }
 
-// The K greatest of a row of N scores, greatest first, with where they stand; a warp holds both as each_value does.
+// A score's place in the order of choices: a greater one has a greater integer, equal ones (NaNs too) have the same.
+__device__ inline int order_of(float score) {
+  const int bits = int(bits_of(score == score ? score + 0.0f : not_a_number()));  // -0 is 0
+  return bits < 0 ? bits ^ 0x7fffffff : bits;
+}
+
+// The K greatest of a row of N scores, greatest first and equal ones by the lowest index, with where they stand; a warp
+// holds both as each_value does.
 template <int N, int K, int COUNT, int PICKS>
 __device__ inline void top_k_of_warp(const float (&score)[COUNT], float (&value)[PICKS], int (&index)[PICKS]) {
-  Best<float> pick{0.0f, -1};
+  constexpr int TAKEN = int(0x80000000);  // below every score's place
+  int order[COUNT];
+  each_value<N, 32>([&](int i, int) { order[i] = order_of(score[i]); });
   for (int k = 0; k < K; k++) {
-    Best<float> best = no_best<float>();
+    int best = TAKEN, at = N;
+    float held = 0.0f;
     each_value<N, 32>([&](int i, int d) {
-      const Best<float> next{score[i], d};
-      if (pick.index < 0 || comes_first(pick, next)) best = first_of(best, next);
+      const bool greater = order[i] > best;  // columns only grow, so that an equal one does not come first
+      best = greater ? order[i] : best;
+      at = greater ? d : at;
+      held = greater ? score[i] : held;
     });
-    pick = best_of_warp(best);
+    const int greatest = __reduce_max_sync(~0u, best);
+    const int pick = -__reduce_max_sync(~0u, best == greatest ? -at : -N);
+    const float picked = __shfl_sync(~0u, held, pick / 4 % 32);
+    each_value<N, 32>([&](int i, int d) { order[i] = d == pick ? TAKEN : order[i]; });
     each_value<K, 32>([&](int i, int d) {
-      if (d != k) return;
-      value[i] = pick.value;
-      index[i] = pick.index;
+      value[i] = d == k ? picked : value[i];
+      index[i] = d == k ? pick : index[i];
     });
   }
 }
