@@ -25,7 +25,8 @@ def plan(node: Node, context: Context) -> Launch:
     check_elements("expert-glu", context, made)
     experts, n, k = (fixed(d, "expert-glu") for d in weight.type.shape)
     outputs = 32 if is_grouped(node.function.body, n) else 8
-    shape = LinearShape.of(k, outputs, weights=len(projections))
+    picked = n * fixed(made.shape[1], "expert-glu")  # a row's
+    shape = LinearShape.of(k, outputs, picked, len(projections), context.target.sms)
     blocks = -(-n // shape.outputs)
     if blocks > GRID_Y:
         raise Refusal(f"expert-glu takes at most {GRID_Y * shape.outputs} outputs, got {n}")
